@@ -1,0 +1,167 @@
+"""Speed and memory, as ratios to a floor measured in the same run.
+
+    python -m benchmarks.speed [--horizon 1e7] [--rounds 5] [--write docs/speed.md]
+
+The floor draws contexts and noise and evaluates f and f*; the policies run through the same driver
+with the problem's functions as arguments, as a user's own problem does. One thread; floor and
+policies take turns, and each ratio is the median over the rounds of policy / floor of its round.
+"""
+
+import argparse
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.random import SeedSequence
+
+import continuarm as ca
+from continuarm.replication import Streams, compile_all, replicate
+from continuarm.table import Table
+
+PAPER_MINUTES = {"uniform-ucb": 12, "static-kwsa": 6, "adaptive-kwsa": 7}
+
+
+def seconds(policy: Any, problem: ca.Problem, horizon: int) -> float:
+    """Wall time of one replication in this thread."""
+    streams = Streams(problem, SeedSequence(0))
+    if isinstance(policy, ca.Fixed):
+        policy = policy.bound_to(problem)
+    else:
+        policy = policy.copy(rng=streams.policy)
+        policy.prepare(horizon, problem)
+    compile_all(policy, problem)
+    started = time.perf_counter()
+    replicate(policy, streams, np.array([horizon]), lambda done: None)
+    return time.perf_counter() - started
+
+
+def speed_table(horizon: int, rounds: int) -> Table:
+    """Ratios to the floor on the paper's problem, and nanoseconds per decision."""
+    world = ca.problem("two-communities")
+    boxes = world.context, world.decision
+    players: dict[str, tuple[Any, float | None]] = {
+        "floor (draw, evaluate f and f*)": (ca.Fixed([0.5, 0.5]), None),
+        "static-kwsa": (ca.StaticKWSA(*boxes), 4.0),
+        "adaptive-kwsa": (ca.AdaptiveKWSA(*boxes), 5.0),
+        "uniform-ucb, K = k = 25": (ca.UniformUCB(*boxes, bins=25, arms=25), 40.0),
+        "robbins-monro": (ca.RobbinsMonro(*boxes), None),
+    }
+    times: dict[str, list[float]] = {name: [] for name in players}
+    for name, (policy, _) in players.items():
+        seconds(policy, world, 10_000)
+        del name
+    for _ in range(rounds):
+        for name, (policy, _) in players.items():
+            times[name].append(seconds(policy, world, horizon))
+    floor = next(iter(times.values()))
+    rows = []
+    for name, (_, limit) in players.items():
+        ratios = [mine / base for mine, base in zip(times[name], floor, strict=True)]
+        nanoseconds = 1e9 * statistics.median(times[name]) / horizon
+        spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
+        rows.append((name, round(statistics.median(ratios), 2), spread, limit, round(nanoseconds)))
+    columns = ("what", "ratio to the floor", "over the rounds", "at most", "ns per decision")
+    return Table.of(columns, rows)
+
+
+def live_table() -> Table:
+    """ask + tell cycles per second in one process."""
+    rows = []
+    for dx, dy in ((1, 2), (2, 3), (5, 10)):
+        world = ca.problem("quadratic", dx=dx, dy=dy)
+        policies = {
+            "static-kwsa": ca.StaticKWSA(world.context, world.decision, horizon=10**6, step=1.0),
+            "adaptive-kwsa": ca.AdaptiveKWSA(
+                world.context, world.decision, horizon=10**6, step=1.0
+            ),
+        }
+        for name, policy in policies.items():
+            contexts = np.random.default_rng(0).random((50_000, dx))
+            lists = contexts.tolist()
+            policy.tell(policy.ask(lists[0]), 0.0)
+            started = time.perf_counter()
+            for context in lists:
+                policy.tell(policy.ask(context), 0.5)
+            rate = len(lists) / (time.perf_counter() - started)
+            rows.append((name, dx, dy, round(rate), 100_000 if dy == 2 else None))
+    return Table.of(("policy", "dx", "dy", "ask + tell per second", "at least"), rows)
+
+
+def memory_table() -> Table:
+    """Peak memory of a process at growing horizons: flat but for the bins."""
+    rows = []
+    for name in ("static-kwsa", "adaptive-kwsa", "uniform-ucb"):
+        for horizon in (10**5, 10**6, 10**7):
+            code = (
+                "from benchmarks.speed import peak_megabytes\n"
+                f"print(peak_megabytes({name!r}, {horizon}))"
+            )
+            done = subprocess.run(
+                [sys.executable, "-c", code], capture_output=True, text=True, check=True
+            )
+            rows.append((name, horizon, float(done.stdout)))
+    return Table.of(("policy", "decisions", "peak MB of the process"), rows)
+
+
+def peak_megabytes(name: str, horizon: int) -> float:
+    """Run one replication; the most memory that this process ever held."""
+    ca.simulate(name, "two-communities", horizon=horizon, rng=0, checkpoints=1)
+    status = Path("/proc/self/status").read_text()  # getrusage would count the parent's pages, too
+    return round(int(status.split("VmHWM:")[1].split()[0]) / 1024, 1)
+
+
+def main() -> None:
+    """Measure, print, and write the page if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--horizon", type=float, default=1e7, help="decisions per run")
+    parser.add_argument("--rounds", type=int, default=5, help="turns of floor and policies")
+    parser.add_argument("--write", type=Path, help="a page of Markdown to write the tables to")
+    options = parser.parse_args()
+    speed = speed_table(int(options.horizon), options.rounds)
+    live, memory = live_table(), memory_table()
+    print(speed, live, memory, sep="\n\n")
+    if options.write is not None:
+        options.write.write_text(page(speed, live, memory, int(options.horizon), options.rounds))
+
+
+def page(speed: Table, live: Table, memory: Table, horizon: int, rounds: int) -> str:
+    """The page of the docs."""
+    import numba
+
+    machine = (
+        f"{platform.machine()}, Python {platform.python_version()}, numba {numba.__version__}"
+    )
+    return f"""# Speed
+
+This page is written by `python -m benchmarks.speed --write docs/speed.md` ({machine}).
+
+## In a simulation
+
+`two-communities`, {horizon:,} decisions, one thread, {rounds} rounds in which floor and policies
+take turns. All run through the same compiled loop, which receives the problem's functions as
+arguments: a problem of your own is as fast. The floor draws contexts and noise and evaluates the
+mean payoff of a decision and of the best one.
+
+{speed.markdown()}
+
+## Live
+
+One process, contexts given as lists, payoffs told at once.
+
+{live.markdown()}
+
+## Memory
+
+Memory grows with the bins visited and with open decisions, not with decisions made.
+
+{memory.markdown()}
+"""
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,5 @@
+"""`python -m continuarm`."""
+
+from continuarm.cli import main
+
+main()

@@ -1,0 +1,194 @@
+"""The command line: parse, call, print."""
+
+import json
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from continuarm import __version__
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["main"]
+
+POLICY_NAMES = "static-kwsa, adaptive-kwsa, uniform-ucb, robbins-monro, oracle, fixed"
+PROBLEM_NAMES = "two-communities, hard, quadratic, linear-demand, logit-demand, orange-juice"
+
+
+class WholeNumber(click.ParamType[int]):
+    """A whole number; 1e6 and 100000.0 are accepted."""
+
+    name = "number"
+
+    def __init__(self, least: int) -> None:
+        self.least = least
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        """Parse the text."""
+        try:
+            number = float(value)
+            if number == int(number) and number >= self.least:
+                return int(value) if str(value).isdigit() else int(number)
+        except (ValueError, OverflowError):
+            pass
+        self.fail(f"a whole number >= {self.least} is needed, but got {value!r}", param, ctx)
+
+
+def _settings(context: Any, parameter: Any, values: tuple[str, ...]) -> dict[str, Any]:
+    """`key=value` with JSON values; what is not JSON is a string."""
+    settings = {}
+    for text in values:
+        key, equals, value = text.partition("=")
+        if not (equals and key):
+            raise click.BadParameter(f"`key=value` is needed, but got {text!r}")
+        try:
+            settings[key] = json.loads(value)
+        except json.JSONDecodeError:
+            settings[key] = value
+    return settings
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="continuarm")
+def cli() -> None:
+    """Learn which continuous decision vector is best for each context."""
+
+
+@cli.command()
+@click.option(
+    "--problem",
+    default="two-communities",
+    show_default=True,
+    metavar="NAME|FILE.py:OBJECT",
+    help=f"What to decide about: {PROBLEM_NAMES}; or a Problem, or a function that makes one, "
+    "in a file of yours.",
+)
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    default=["adaptive-kwsa"],
+    show_default=True,
+    metavar="NAME|FILE.py:OBJECT",
+    help=f"Who decides: {POLICY_NAMES}; or a callable (context, decision, horizon, rng) -> policy "
+    "in a file of yours. Give it again to compare several.",
+)
+@click.option(
+    "--horizon",
+    type=WholeNumber(1),
+    default="1e5",
+    show_default=True,
+    help="Decisions per replication.",
+)
+@click.option(
+    "--replications",
+    type=WholeNumber(1),
+    default="8",
+    show_default=True,
+    help="Runs with random numbers of their own.",
+)
+@click.option(
+    "--seed",
+    type=WholeNumber(0),
+    default="0",
+    show_default=True,
+    help="The same seed gives all policies the same contexts and noise.",
+)
+@click.option("--noise", type=float, help="Standard deviation of the payoff's noise.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    callback=_settings,
+    metavar="KEY=VALUE",
+    help="An option of the policy, such as width=0.3 or probe=alternate; values are JSON, "
+    "otherwise strings.",
+)
+@click.option(
+    "--problem-set",
+    "problem_settings",
+    multiple=True,
+    callback=_settings,
+    metavar="KEY=VALUE",
+    help="An option of the problem, such as dy=5 or condition=100.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@click.option(
+    "--plot", metavar="FILE", help="Write the regret curves to this file (.png, .svg, .pdf)."
+)
+def simulate(
+    problem: str,
+    policies: tuple[str, ...],
+    horizon: int,
+    replications: int,
+    seed: int,
+    noise: float | None,
+    settings: dict[str, Any],
+    problem_settings: dict[str, Any],
+    as_json: bool,
+    plot: str | None,
+) -> None:
+    """Run policies on a problem and print their regret."""
+    from continuarm import commands
+
+    if noise is not None:
+        problem_settings = problem_settings | {"noise": noise}
+    world = commands.load_problem(problem, problem_settings)
+    players = [(name, commands.load_policy(name, world, settings)) for name in policies]
+    if plot is not None:
+        commands.check_plot(plot)
+    runs = []
+    for name, player in players:
+        with _progress(name, horizon * replications, hidden=as_json) as progress:
+            runs.append(commands.run(name, player, world, horizon, replications, seed, progress))
+    if plot is not None:
+        commands.draw(runs, plot)
+    if as_json:
+        reports = [commands.report(run, seed, settings, problem_settings) for run in runs]
+        click.echo(json.dumps(reports[0] if len(reports) == 1 else {"runs": reports}))
+    else:
+        click.echo(commands.summary(runs))
+        if plot is not None:
+            click.echo(f"\nfigure: {plot}")
+
+
+class _progress:
+    """A progress bar on standard error; `with` gives the function that moves it."""
+
+    def __init__(self, label: str, length: int, hidden: bool) -> None:
+        hidden = hidden or not sys.stderr.isatty()
+        self.bar = click.progressbar(
+            length=length, label=label, file=sys.stderr, hidden=hidden, show_pos=False
+        )
+
+    def __enter__(self) -> Callable[[int], None]:
+        self.bar.__enter__()
+        return self.bar.update
+
+    def __exit__(self, *error: Any) -> None:
+        if error[0] is None:
+            self.bar.finish()
+        self.bar.__exit__(*error)
+
+
+def main() -> None:
+    """Run the command line: errors are one line, with exit code 2."""
+    from continuarm.errors import ContinuarmError
+
+    try:
+        cli.main(standalone_mode=False)
+    except click.ClickException as error:
+        _fail(error.format_message())
+    except ContinuarmError as error:
+        _fail(str(error))
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("continuarm: interrupted", err=True)
+        sys.exit(130)
+
+
+def _fail(message: str) -> None:
+    click.echo(f"continuarm: {' '.join(message.split())}", err=True)
+    sys.exit(2)

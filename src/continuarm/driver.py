@@ -1,0 +1,89 @@
+"""The compiled loop of a simulation: context, decision, payoff, again.
+
+One loop serves every policy, problem and dimension: the policy through its configuration classes,
+the problem through functions of fixed signatures that are arguments of the loop.
+"""
+
+from functools import cache
+from typing import Any
+
+from numba import types
+
+from continuarm import engine
+from continuarm.box import from_unit, to_unit
+from continuarm.jit import (
+    MATRIX,
+    VECTOR,
+    compile_entry,
+    is_ours,
+    stamp,
+    unpack,
+)
+from continuarm.learners.protocol import FULL
+from continuarm.problems.functions import GRADIENT, MEAN, SAMPLE
+
+__all__ = ["mean_entry", "run_entry"]
+
+
+@cache
+def run_entry(partition_class: type, learner_class: type) -> Any:
+    """The loop, compiled for a pair of configuration classes.
+
+    Runs decisions `start <= t < stop` of a block and adds their regret to `total[0]`; `best` ends
+    with the last of them. Returns the `t` it reached: before `stop` when the arrays are full, with
+    nothing of decision `t` done. Only `ask` can find them full: what is told at once goes to a bin
+    that exists.
+    """
+    source = stamp()
+
+    # fmt: off
+    def entry(  # type: ignore[no-untyped-def]
+        p, q, nodes, rows, pool, u, context_low, context_high, low, high,
+        mean, sample, gradient, sampled, sloped, noise, rng,
+        contexts, best, noises, slope_noises, xis,
+        start, stop, total, x, y, value, slope,
+    ):
+        # fmt: on
+        source  # noqa: B018 (closed over, and so part of the cache's key)
+        pcfg, lcfg = unpack(partition_class, p), unpack(learner_class, q)
+        first = stop - best.shape[0]
+        for t in range(start, stop):
+            to_unit(context_low, context_high, contexts[t], x)
+            row, ticket = engine.ask(pcfg, lcfg, nodes, rows, pool, x, u, xis[t], y)
+            if ticket == FULL:
+                return t
+            from_unit(low, high, y, value)
+            expected = mean(contexts[t], value)
+            total[0] += best[t - first] - expected
+            payoff = expected + noise * noises[t]
+            if sampled:
+                payoff = sample(contexts[t], value, rng)
+            if sloped:
+                gradient(contexts[t], value, slope)
+                for i in range(slope.shape[0]):
+                    slope[i] = slope[i] * (high[i] - low[i]) + noise * slope_noises[t, i]
+            engine.tell(pcfg, lcfg, nodes, rows, pool, row, ticket, x, u, y, payoff, slope)
+        return stop
+
+    functions = (types.FunctionType(signature) for signature in (MEAN, SAMPLE, GRADIENT))
+    signature = types.int64(
+        VECTOR, VECTOR, MATRIX, MATRIX, MATRIX, VECTOR, VECTOR, VECTOR, VECTOR, VECTOR,
+        *functions, types.boolean, types.boolean, types.float64, types.npy_rng,
+        MATRIX, VECTOR, VECTOR, MATRIX, MATRIX,
+        types.int64, types.int64, VECTOR, VECTOR, VECTOR, VECTOR, VECTOR,
+    )  # fmt: skip
+    return compile_entry(entry, signature, cacheable=is_ours(partition_class, learner_class))
+
+
+@cache
+def mean_entry() -> Any:
+    """Fill the mean payoffs of many contexts and decisions."""
+    source = stamp()
+
+    def entry(mean, contexts, decisions, payoffs):  # type: ignore[no-untyped-def]
+        source  # noqa: B018
+        for t in range(contexts.shape[0]):
+            payoffs[t] = mean(contexts[t], decisions[t])
+
+    signature = types.void(types.FunctionType(MEAN), MATRIX, MATRIX, VECTOR)
+    return compile_entry(entry, signature)

@@ -1,0 +1,237 @@
+"""Partition × learner as code over arrays: the one place where the two meet.
+
+The live policy and the simulator call only `ask`, `tell` and `recommend` below. `Engine` holds the
+arrays of one policy and the functions that Python calls, compiled once for each pair of
+configuration classes.
+"""
+
+from copy import copy
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from continuarm.box import from_unit
+from continuarm.jit import Array, compile_entry, compiled, is_ours, pack, stamp, unpack
+from continuarm.learners import protocol as learner
+from continuarm.learners.protocol import ALONE, FULL
+from continuarm.partitions import protocol as partition
+from continuarm.partitions.protocol import ASKED, HEAD, LEVEL, ROWS_USED, SCRATCH, TOLD
+
+__all__ = ["STATE", "Engine", "EngineBin", "M", "V", "ask", "recommend", "tell"]
+
+
+@compiled
+def ask(
+    pcfg: Any,
+    lcfg: Any,
+    nodes: Array,
+    rows: Array,
+    pool: Array,
+    x: Array,
+    u: Array,
+    xi: Array,
+    y: Array,
+) -> tuple[int, int]:
+    """Decide for a context: fills `y`; the row of its bin and the learner's ticket, or FULL."""
+    scaled = learner.uses_context(lcfg)
+    row = partition.locate(pcfg, nodes, x, u, scaled)
+    if row <= 0:
+        row = partition.make(pcfg, lcfg, nodes, rows, x, u)
+        if row == FULL:
+            return row, FULL
+        partition.locate(pcfg, nodes, x, u, scaled)
+    ticket = learner.ask(lcfg, rows[row, HEAD:], pool, u, xi, y)
+    if ticket != FULL:
+        rows[row, ASKED] += 1.0
+    return row, ticket
+
+
+@compiled
+def tell(
+    pcfg: Any,
+    lcfg: Any,
+    nodes: Array,
+    rows: Array,
+    pool: Array,
+    row: int,
+    ticket: int,
+    x: Array,
+    u: Array,
+    y: Array,
+    z: float,
+    gradient: Array,
+) -> int:
+    """Learn a payoff; 0, or FULL with nothing changed.
+
+    A payoff of a stencil belongs to the bin that asked, also when that has split since: it still
+    moves the iterate that children nobody has visited will start from. An observation that stands
+    alone goes to the bin that holds its context now.
+    """
+    if ticket == ALONE:
+        scaled = learner.uses_context(lcfg)
+        row = partition.locate(pcfg, nodes, x, u, scaled)
+        if row <= 0:
+            row = partition.make(pcfg, lcfg, nodes, rows, x, u)
+            if row == FULL:
+                return FULL
+            partition.locate(pcfg, nodes, x, u, scaled)
+    learner.tell(lcfg, rows[row, HEAD:], pool, ticket, u, y, z, gradient)
+    rows[row, TOLD] += 1.0
+    partition.observe(pcfg, lcfg, nodes, rows, row)
+    return 0
+
+
+@compiled
+def recommend(
+    pcfg: Any, lcfg: Any, nodes: Array, rows: Array, x: Array, u: Array, y: Array
+) -> None:
+    """The best decision known for a context; a bin not made yet answers with its parent's."""
+    row = partition.locate(pcfg, nodes, x, u, learner.uses_context(lcfg))
+    learner.best(lcfg, rows[abs(row), HEAD:], u, y)
+
+
+V, M = "f8[::1]", "f8[:,::1]"
+STATE = f"{V}, {V}, {M}, {M}, {M}"  # packed configurations, nodes, rows, pool
+
+
+@cache
+def ask_entry(partition_class: type, learner_class: type) -> Any:
+    """`ask` as Python calls it, compiled for a pair of configuration classes."""
+    source = stamp()
+
+    def entry(p, q, nodes, rows, pool, x, u, xi, y, low, high, value):  # type: ignore[no-untyped-def]
+        source  # noqa: B018 (closed over, and so part of the cache's key)
+        pcfg, lcfg = unpack(partition_class, p), unpack(learner_class, q)
+        row, ticket = ask(pcfg, lcfg, nodes, rows, pool, x, u, xi, y)
+        from_unit(low, high, y, value)
+        return row, ticket
+
+    signature = f"UniTuple(i8, 2)({STATE}, {V}, {V}, {V}, {V}, {V}, {V}, {V})"
+    return compile_entry(entry, signature, cacheable=is_ours(partition_class, learner_class))
+
+
+@cache
+def tell_entry(partition_class: type, learner_class: type) -> Any:
+    """`tell` as Python calls it."""
+    source = stamp()
+
+    def entry(p, q, nodes, rows, pool, row, ticket, x, u, y, z, gradient):  # type: ignore[no-untyped-def]
+        source  # noqa: B018
+        pcfg, lcfg = unpack(partition_class, p), unpack(learner_class, q)
+        return tell(pcfg, lcfg, nodes, rows, pool, row, ticket, x, u, y, z, gradient)
+
+    signature = f"i8({STATE}, i8, i8, {V}, {V}, {V}, f8, {V})"
+    return compile_entry(entry, signature, cacheable=is_ours(partition_class, learner_class))
+
+
+@cache
+def recommend_entry(partition_class: type, learner_class: type) -> Any:
+    """`recommend` for many contexts as Python calls it."""
+    source = stamp()
+
+    def entry(p, q, nodes, rows, contexts, u, decisions):  # type: ignore[no-untyped-def]
+        source  # noqa: B018
+        pcfg, lcfg = unpack(partition_class, p), unpack(learner_class, q)
+        for t in range(contexts.shape[0]):
+            recommend(pcfg, lcfg, nodes, rows, contexts[t], u, decisions[t])
+
+    signature = f"void({V}, {V}, {M}, {M}, {M}, {V}, {M})"
+    return compile_entry(entry, signature, cacheable=is_ours(partition_class, learner_class))
+
+
+class EngineBin(NamedTuple):
+    """One bin on the unit cube."""
+
+    low: Array
+    high: Array
+    level: int
+    asked: int
+    told: int
+    progress: int
+    best: Array
+
+
+class Engine:
+    """The arrays of one policy on the unit cube, and what can be done with them."""
+
+    def __init__(self, pcfg: Any, lcfg: Any, start: Array) -> None:
+        self.pcfg, self.lcfg = pcfg, lcfg
+        self.dx, self.dy = int(pcfg.dx), int(lcfg.dy)
+        self.packed = pack(pcfg), pack(lcfg)
+        self.classes: tuple[Any, Any] = (type(pcfg), type(lcfg))
+        self.draws = learner.draws(lcfg)
+        self.uses_gradient = learner.uses_gradient(lcfg)
+        self.nodes = partition.empty(pcfg)
+        self.rows = np.zeros((2, HEAD + learner.width(lcfg)))
+        learner.init(lcfg, self.rows[0, HEAD:], start)
+        self.pool = learner.empty_pool(lcfg)
+        self.u = np.empty(SCRATCH * self.dx)
+
+    def copy(self) -> "Engine":
+        """An independent engine in the same state."""
+        other = copy(self)
+        for name in ("nodes", "rows", "pool", "u"):
+            setattr(other, name, getattr(self, name).copy())
+        return other
+
+    def grow(self) -> None:
+        """Twice the room wherever it is short."""
+        if self.nodes[0, ROWS_USED] == len(self.rows):
+            self.rows = np.concatenate([self.rows, np.zeros_like(self.rows)])
+        elif learner.is_full(self.pool):
+            self.pool = np.concatenate([self.pool, np.zeros_like(self.pool)])
+        else:
+            self.nodes = partition.grown(self.pcfg, self.nodes)
+
+    def ask(
+        self, x: Array, xi: Array, y: Array, low: Array, high: Array, value: Array
+    ) -> tuple[int, int]:
+        """Decide for the context `x`: fills `y` and `value`, its scaled form."""
+        while True:
+            row, ticket = ask_entry(*self.classes)(
+                *self.packed, self.nodes, self.rows, self.pool, x, self.u, xi, y, low, high, value
+            )
+            if ticket != FULL:
+                return row, ticket
+            self.grow()
+
+    def tell(self, row: int, ticket: int, x: Array, y: Array, z: float, gradient: Array) -> None:
+        """Learn that the decision `y` for the context `x` paid `z`."""
+        while (
+            tell_entry(*self.classes)(
+                *self.packed,
+                self.nodes,
+                self.rows,
+                self.pool,
+                row,
+                ticket,
+                x,
+                self.u,
+                y,
+                z,
+                gradient,
+            )
+            == FULL
+        ):
+            self.grow()
+
+    def recommend(self, contexts: Array) -> Array:
+        """The best decisions known for contexts of shape (n, dx)."""
+        decisions = np.empty((len(contexts), self.dy))
+        recommend_entry(*self.classes)(
+            *self.packed, self.nodes, self.rows, contexts, self.u, decisions
+        )
+        return decisions
+
+    def bins(self) -> list[EngineBin]:
+        """The bins that have been visited and not split, in the order in which they were made."""
+        found = []
+        for row, low, high in partition.boxes(self.pcfg, self.nodes):
+            head, state = self.rows[row, :HEAD], self.rows[row, HEAD:]
+            best, u = np.empty(self.dy), np.zeros(self.dx)
+            learner.best(self.lcfg, state, u, best)
+            numbers = (int(head[LEVEL]), int(head[ASKED]), int(head[TOLD]))
+            progress = learner.progress(self.lcfg, state)
+            found.append(EngineBin(low, high, *numbers, progress, best))
+        return found

@@ -1,0 +1,51 @@
+"""What Continuarm raises.
+
+    ContinuarmError
+    ├── InputError (ValueError)      a context, decision or payoff that breaks its rule
+    ├── SettingsError (ValueError)   an option of a policy, a problem or a run that breaks its rule
+    ├── ProblemError (ValueError)    a problem whose functions do not do what they promise
+    ├── UnknownDecisionError (KeyError)   a payoff for a decision that is not open
+    └── MissingExtraError (ImportError)   an optional part that is not installed
+
+Every message states the rule first and then the value that broke it.
+"""
+
+__all__ = [
+    "ContinuarmError",
+    "InputError",
+    "MissingExtraError",
+    "ProblemError",
+    "SettingsError",
+    "StepWarning",
+    "UnknownDecisionError",
+]
+
+
+class ContinuarmError(Exception):
+    """The base of all errors of this package."""
+
+
+class InputError(ContinuarmError, ValueError):
+    """A context, decision or payoff breaks its rule."""
+
+
+class SettingsError(ContinuarmError, ValueError):
+    """An option of a policy, a problem or a run breaks its rule."""
+
+
+class ProblemError(ContinuarmError, ValueError):
+    """A problem's functions do not do what they promise."""
+
+
+class UnknownDecisionError(ContinuarmError, KeyError):
+    """A payoff was told for a decision that is not open."""
+
+    __str__ = Exception.__str__  # KeyError would print the repr of the message
+
+
+class MissingExtraError(ContinuarmError, ImportError):
+    """An optional part of the package is not installed."""
+
+
+class StepWarning(UserWarning):
+    """The step lies outside the interval in which the paper proves its rate."""

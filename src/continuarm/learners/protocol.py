@@ -1,0 +1,145 @@
+"""The functions of a learner: what runs inside one bin, as code over plain arrays.
+
+A learner is a configuration class (a NamedTuple of numbers) and a `Learner` registered for it.
+A bin is one `row` of float64; everything lives on the unit cube. `pool` holds what open decisions
+share (the stencils of Kiefer–Wolfowitz); row 0 of the pool is its header. Compiled code is
+deterministic: `ask` receives the standard normal numbers `xi` that it declared.
+
+There are two kinds. A learner that needs a whole stencil before it moves hands out tickets >= 0,
+and its payoffs belong to the bin that asked. A learner whose observations stand alone returns the
+ticket ALONE, and its payoffs go to the bin that holds the context when they arrive.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from continuarm import jit
+from continuarm.jit import Array, by_class, compiled
+
+ALONE = -1
+FULL = -2  # the arrays are full: nothing was changed, make them larger and call again
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learner:
+    """The code of a learner; each function is described by the one of the same name below."""
+
+    width: Callable[[Any], int]
+    pool_width: Callable[[Any], int]
+    draws: Callable[[Any], int]
+    uses_context: Callable[[Any], bool]
+    uses_gradient: Callable[[Any], bool]
+    init: Callable[[Any, Array, Array], None]
+    ask: Callable[[Any, Array, Array, Array, Array, Array], int]
+    tell: Callable[[Any, Array, Array, int, Array, Array, float, Array], None]
+    best: Callable[[Any, Array, Array, Array], None]
+    inherit: Callable[[Any, Array, Array, Array, Array], None]
+    progress: Callable[[Any, Array], int]
+
+
+def register(config: type, learner: Learner) -> None:
+    """Make `learner` the code of a configuration class."""
+    jit.register(config, learner)
+
+
+def width(cfg: Any) -> int:
+    """Floats per row."""
+    return int(jit.code_of(type(cfg)).width(cfg))
+
+
+def pool_width(cfg: Any) -> int:
+    """Floats per row of the pool, at least 2."""
+    return int(jit.code_of(type(cfg)).pool_width(cfg))
+
+
+def draws(cfg: Any) -> int:
+    """Standard normal numbers per `ask`."""
+    return int(jit.code_of(type(cfg)).draws(cfg))
+
+
+@by_class
+def uses_context(cfg: Any) -> bool:
+    """Whether it wants `u`: the context scaled to [-1, 1] in its bin, in the first dx numbers."""
+    return bool(jit.code_of(type(cfg)).uses_context(cfg))
+
+
+def uses_gradient(cfg: Any) -> bool:
+    """Whether `tell` needs the gradient."""
+    return bool(jit.code_of(type(cfg)).uses_gradient(cfg))
+
+
+def init(cfg: Any, row: Array, start: Array) -> None:
+    """Fill the row of a bin that nobody has visited."""
+    jit.code_of(type(cfg)).init(cfg, row, start)
+
+
+@by_class
+def ask(cfg: Any, row: Array, pool: Array, u: Array, xi: Array, y: Array) -> int:
+    """Fill the decision `y`; a ticket, ALONE, or FULL with nothing changed."""
+    return int(jit.code_of(type(cfg)).ask(cfg, row, pool, u, xi, y))
+
+
+@by_class
+def tell(
+    cfg: Any, row: Array, pool: Array, ticket: int, u: Array, y: Array, z: float, gradient: Array
+) -> None:
+    """Learn that the decision `y` of this ticket paid `z`."""
+    jit.code_of(type(cfg)).tell(cfg, row, pool, ticket, u, y, z, gradient)
+
+
+@by_class
+def best(cfg: Any, row: Array, u: Array, y: Array) -> None:
+    """Fill `y` with the best decision known; changes nothing else."""
+    jit.code_of(type(cfg)).best(cfg, row, u, y)
+
+
+@by_class
+def inherit(cfg: Any, parent: Array, child: Array, low: Array, high: Array) -> None:
+    """Fill the row of a child, whose box is `[low, high]` in the parent's `u`."""
+    jit.code_of(type(cfg)).inherit(cfg, parent, child, low, high)
+
+
+@by_class
+def progress(cfg: Any, row: Array) -> int:
+    """Completed stencils, or observations, of this bin itself."""
+    return int(jit.code_of(type(cfg)).progress(cfg, row))
+
+
+# The pool: row 0 is the header, its first number the newest free row, its second the rows used.
+# A free row's first number is the next free row; 0 ends the list.
+
+
+def empty_pool(cfg: Any) -> Array:
+    """A pool with nothing in it."""
+    pool = np.zeros((8, max(2, pool_width(cfg))))
+    pool[0, 1] = 1
+    return pool
+
+
+def is_full(pool: Array) -> bool:
+    """Whether `take` would answer FULL."""
+    return bool(pool[0, 0] == 0 and pool[0, 1] == len(pool))
+
+
+@compiled
+def take(pool: Array) -> int:
+    """A row of the pool, or FULL."""
+    free = int(pool[0, 0])
+    if free > 0:
+        pool[0, 0] = pool[free, 0]
+        return free
+    used = int(pool[0, 1])
+    if used == pool.shape[0]:
+        return FULL
+    pool[0, 1] = used + 1
+    return used
+
+
+@compiled
+def give_back(pool: Array, index: int) -> None:
+    """Free a row of the pool."""
+    pool[index, 0] = pool[0, 0]
+    pool[0, 0] = index

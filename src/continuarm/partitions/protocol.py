@@ -1,0 +1,75 @@
+"""The functions of a partition: which bin a context falls in, and when a bin splits.
+
+A partition is a configuration class and a `Partition` registered for it. `rows` holds one row per
+bin: four numbers of the partition, then the learner's row. Row 0 is the template of a bin that
+nobody has visited. `nodes` is the partition's own index; row 0 of it is the header. Bins are made
+on first visit, so memory grows with the bins visited.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from continuarm import jit
+from continuarm.jit import Array, by_class
+
+NODE, LEVEL, ASKED, TOLD, HEAD = 0, 1, 2, 3, 4  # the numbers before the learner's in a row
+NODES_USED, ROWS_USED = 0, 1  # the header in nodes[0]
+SCRATCH = 4  # compiled code does not allocate: numbers per context dimension that it may use
+
+
+@dataclass(frozen=True, kw_only=True)
+class Partition:
+    """The code of a partition; each function is described by the one of the same name below."""
+
+    empty: Callable[[Any], Array]
+    locate: Callable[[Any, Array, Array, Array, bool], int]
+    make: Callable[[Any, Any, Array, Array, Array, Array], int]
+    observe: Callable[[Any, Any, Array, Array, int], None]
+    grown: Callable[[Any, Array], Array]
+    boxes: Callable[[Any, Array], list[tuple[int, Array, Array]]]
+
+
+def register(config: type, partition: Partition) -> None:
+    """Make `partition` the code of a configuration class."""
+    jit.register(config, partition)
+
+
+def empty(cfg: Any) -> Array:
+    """The nodes of a partition that nobody has visited."""
+    nodes: Array = jit.code_of(type(cfg)).empty(cfg)
+    return nodes
+
+
+@by_class
+def locate(cfg: Any, nodes: Array, x: Array, u: Array, scaled: bool) -> int:
+    """The row of a context's bin, and if `scaled` the context scaled to [-1, 1] in its bin in `u`.
+
+    `u` has room for `SCRATCH` times dx numbers. Zero or less: the bin is not made yet, and the row
+    of that number without its sign answers for it (its nearest ancestor, or the template).
+    """
+    return int(jit.code_of(type(cfg)).locate(cfg, nodes, x, u, scaled))
+
+
+@by_class
+def make(cfg: Any, lcfg: Any, nodes: Array, rows: Array, x: Array, u: Array) -> int:
+    """Make the bin of a context that has none; its row, or FULL with nothing changed."""
+    return int(jit.code_of(type(cfg)).make(cfg, lcfg, nodes, rows, x, u))
+
+
+@by_class
+def observe(cfg: Any, lcfg: Any, nodes: Array, rows: Array, row: int) -> None:
+    """A bin has learned: split it if its time has come."""
+    jit.code_of(type(cfg)).observe(cfg, lcfg, nodes, rows, row)
+
+
+def grown(cfg: Any, nodes: Array) -> Array:
+    """The nodes with twice the room."""
+    larger: Array = jit.code_of(type(cfg)).grown(cfg, nodes)
+    return larger
+
+
+def boxes(cfg: Any, nodes: Array) -> list[tuple[int, Array, Array]]:
+    """The row and the box, on the unit cube, of each bin that has been made and not split."""
+    found: list[tuple[int, Array, Array]] = jit.code_of(type(cfg)).boxes(cfg, nodes)
+    return found

@@ -1,0 +1,97 @@
+"""Figures: each draws what a table of a `Result` holds."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from continuarm.errors import MissingExtraError, SettingsError
+from continuarm.jit import Array
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["check_path", "regret_curves"]
+
+# Okabe and Ito's palette, which colour-blind readers can tell apart; line styles for grey prints
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+STYLES = ("-", "--", "-.", ":")
+
+
+class Curve(Protocol):
+    """What a curve needs to know of a result."""
+
+    @property
+    def policy(self) -> str: ...
+
+    @property
+    def problem(self) -> str: ...
+
+    @property
+    def replications(self) -> int: ...
+
+    @property
+    def checkpoints(self) -> NDArray[np.int64]: ...
+
+    @property
+    def mean(self) -> Array: ...
+
+    @property
+    def standard_error(self) -> Array: ...
+
+
+def regret_curves(results: Sequence[Curve], path: str | Path | None = None) -> "Figure":
+    """Regret against decisions on a log-log plot, with 95 % bands; written to `path` if given."""
+    figure: Figure = _figure_class()(figsize=(5.2, 3.9), layout="constrained")
+    axes = figure.add_subplot()
+    for i, result in enumerate(results):
+        _curve(axes, result, COLOURS[i % len(COLOURS)], STYLES[i % len(STYLES)])
+    axes.set(xscale="log", yscale="log", xlabel="decisions", ylabel="cumulative regret")
+    problems = sorted({result.problem for result in results})
+    runs = sorted({result.replications for result in results})
+    axes.set_title(
+        f"{', '.join(problems)}: mean of {', '.join(map(str, runs))} runs, 95 % band", fontsize=10
+    )
+    axes.grid(True, which="major", color="0.9")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=9)
+    if path is not None:
+        check_path(path)
+        figure.savefig(path, dpi=200)
+    return figure
+
+
+def check_path(path: str | Path) -> None:
+    """Refuse a file that a figure cannot be written to, before any work is done."""
+    known = _figure_class()().canvas.get_supported_filetypes()
+    path = Path(path)
+    if path.suffix[1:].lower() not in known:
+        raise SettingsError(
+            f"a figure's file must end in one of {sorted(known)}, but got {str(path)!r}"
+        )
+    if not path.parent.is_dir():
+        raise SettingsError(f"a figure's folder must exist, but got {str(path.parent)!r}")
+
+
+def _curve(axes: Any, result: Curve, colour: str, style: str) -> None:
+    mean = result.mean
+    shown = mean > 0  # a logarithm; the oracle's regret is 0
+    t = result.checkpoints[shown]
+    label = result.policy if shown.any() else f"{result.policy} (0)"
+    axes.plot(t, mean[shown], color=colour, linestyle=style, label=label)
+    if result.replications > 1:
+        half = 1.96 * result.standard_error[shown]
+        low = np.maximum(mean[shown] - half, mean[shown] * 1e-3)
+        axes.fill_between(t, low, mean[shown] + half, color=colour, alpha=0.2, linewidth=0)
+
+
+def _figure_class() -> Any:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError(
+            'figures need matplotlib: pip install "continuarm[plot]"'
+        ) from None
+    return Figure

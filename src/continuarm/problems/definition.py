@@ -1,0 +1,196 @@
+"""Problem: a simulated world of contexts, decisions and payoffs."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from continuarm.box import Box
+from continuarm.errors import ProblemError, SettingsError
+from continuarm.jit import Array
+from continuarm.problems.functions import (
+    Functions,
+    Sources,
+    best_entry,
+    maximise_entry,
+    prepare,
+    prepare_gradient,
+)
+
+__all__ = ["Problem"]
+
+Contexts = Callable[[np.random.Generator, int], Array]
+Prepared = TypeVar("Prepared")
+CHECKED = 8  # contexts at which a new problem's functions are tried
+
+
+class Problem:
+    """A simulated world: boxes, mean payoff, noise, contexts and the best decision.
+
+    The functions are plain Python functions of 1-D arrays in the boxes' units. They are compiled
+    when they can be, and run in Python, with a warning, when not.
+
+    Parameters
+    ----------
+    context, decision : the boxes.
+    mean_payoff : `(x, y) -> number`, concave in `y` for the paper's guarantees.
+    best_decision : `x -> dy numbers`; found numerically when missing.
+    sample_payoff : `(x, y, rng) -> number`, one random payoff with that mean. When missing, the
+        payoff is the mean plus Gaussian noise.
+    gradient : `(x, y) -> dy numbers`, the derivative of the mean payoff by `y`.
+    curvature, curvature_max : M1 and M5, the smallest and largest curvature on the unit cube.
+    noise : standard deviation of the Gaussian noise, at least 0.
+    contexts : `"uniform"`, or `(rng, n) -> (n, dx)` points of the context box.
+    name : what tables and figures call it.
+
+    >>> def profit(x, y):
+    ...     return -((y[0] - 2 * x[0]) ** 2)
+    >>> world = Problem(context=Box([0], [1]), decision=Box([0], [5]), mean_payoff=profit)
+    >>> world.best_decision([0.5]).round(6)
+    array([1.])
+    """
+
+    def __init__(
+        self,
+        *,
+        context: Box,
+        decision: Box,
+        mean_payoff: Callable[..., Any],
+        best_decision: Callable[..., Any] | None = None,
+        sample_payoff: Callable[..., Any] | None = None,
+        gradient: Callable[..., Any] | None = None,
+        curvature: float | None = None,
+        curvature_max: float | None = None,
+        noise: float = 0.1,
+        contexts: Literal["uniform"] | Contexts = "uniform",
+        name: str = "problem",
+    ) -> None:
+        for option, box in (("context", context), ("decision", decision)):
+            if not isinstance(box, Box):
+                raise SettingsError(f"`{option}` must be a Box, but got {box!r}")
+        if decision.dim == 0:
+            raise SettingsError("`decision` must have at least one dimension, but got 0")
+        if not (isinstance(noise, int | float) and 0 <= noise < np.inf):
+            raise SettingsError(f"`noise >= 0` must hold, but got {noise!r}")
+        for option, bound in (("curvature", curvature), ("curvature_max", curvature_max)):
+            if bound is not None and not 0 < bound < np.inf:
+                raise SettingsError(f"`{option} > 0` must hold, but got {bound!r}")
+        if not callable(contexts) and contexts != "uniform":
+            raise SettingsError(
+                f'`contexts` must be "uniform" or a function, but got {contexts!r}'
+            )
+        self.context, self.decision = context, decision
+        self.curvature, self.curvature_max = curvature, curvature_max
+        self.noise, self.name = float(noise), name
+        self.sources = Sources(mean_payoff, best_decision, sample_payoff, gradient)
+        for option, function in self.sources._asdict().items():
+            if function is not None and not callable(function):
+                raise SettingsError(f"`{option}` must be a function, but got {function!r}")
+        self._contexts = contexts
+        self._functions: Functions | None = None
+        self._fill_gradient: Callable[[Array, Array, Array], None] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Problem {self.name}: dx={self.context.dim}, dy={self.decision.dim}>"
+
+    @property
+    def functions(self) -> Functions:
+        """The functions as the simulator calls them, compiled and checked on first use."""
+        if self._functions is None:
+            self._functions = self._prepared(
+                lambda trial: prepare(self.sources, self.decision, trial)
+            )
+        return self._functions
+
+    @property
+    def fill_gradient(self) -> Callable[[Array, Array, Array], None]:
+        """The gradient as the simulator calls it."""
+        source, compiled = self.sources.gradient, self.functions.compiled
+        if source is None:
+            raise ProblemError(f"a `gradient` is needed, but {self.name} has none")
+        if self._fill_gradient is None:
+            self._fill_gradient = self._prepared(
+                lambda trial: prepare_gradient(source, self.decision, trial, compiled=compiled)
+            )
+        return self._fill_gradient
+
+    def _prepared(self, prepare_at: Callable[[Array], Prepared]) -> Prepared:
+        trial = self.draw_contexts(np.random.default_rng(0), CHECKED)
+        try:
+            return prepare_at(trial)
+        except (ArithmeticError, LookupError, TypeError, AttributeError, NameError) as error:
+            raise ProblemError(
+                "the functions of a problem must work at every point of its boxes, "
+                f"but got {type(error).__name__}: {error}"
+            ) from error
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether the problem can serve a policy that wants gradients."""
+        return self.sources.gradient is not None
+
+    def draw_contexts(self, rng: np.random.Generator, n: int) -> Array:
+        """`n` contexts in the box's units, shape `(n, dx)`."""
+        if not callable(self._contexts):
+            return self.context.from_unit(rng.random((n, self.context.dim)))
+        drawn = np.ascontiguousarray(self._contexts(rng, n), np.float64)
+        if drawn.shape != (n, self.context.dim):
+            raise ProblemError(
+                f"`contexts(rng, {n})` must have shape {(n, self.context.dim)}, "
+                f"but got {drawn.shape}"
+            )
+        if not ((self.context.low <= drawn) & (drawn <= self.context.high)).all():
+            raise ProblemError(f"`contexts` must draw points of {self.context}, but did not")
+        return drawn
+
+    def mean_payoff(
+        self, context: ArrayLike | Mapping[str, float], decision: ArrayLike | Mapping[str, float]
+    ) -> float:
+        """The mean payoff of a decision; refused when it lies outside its box."""
+        x, y = self.context.point(context), self.decision.point(decision)
+        return float(self.functions.mean(x, y))
+
+    def gradient(
+        self, context: ArrayLike | Mapping[str, float], decision: ArrayLike | Mapping[str, float]
+    ) -> Array:
+        """The derivative of the mean payoff by the decision."""
+        x, y = self.context.point(context), self.decision.point(decision)
+        out = np.empty(self.decision.dim)
+        self.fill_gradient(x, y, out)
+        return out
+
+    def payoff(
+        self,
+        context: ArrayLike | Mapping[str, float],
+        decision: ArrayLike | Mapping[str, float],
+        rng: np.random.Generator,
+    ) -> float:
+        """One random payoff of a decision."""
+        x, y = self.context.point(context), self.decision.point(decision)
+        if self.sources.sample_payoff is not None:
+            return float(self.functions.sample(x, y, rng))
+        return float(self.functions.mean(x, y)) + self.noise * rng.standard_normal()
+
+    def best_decision(self, context: ArrayLike | Mapping[str, float]) -> Array:
+        """The decision with the highest mean payoff for this context."""
+        return np.asarray(self.best_many(self.context.point(context)[None, :])[0][0])
+
+    def best_payoff(self, context: ArrayLike | Mapping[str, float]) -> float:
+        """The mean payoff of the best decision."""
+        return float(self.best_many(self.context.point(context)[None, :])[1][0])
+
+    def best_many(self, contexts: Array) -> tuple[Array, Array]:
+        """Best decisions `(n, dy)` and their mean payoffs `(n,)` for contexts `(n, dx)`."""
+        functions = self.functions
+        decisions, payoffs = np.empty((len(contexts), self.decision.dim)), np.empty(len(contexts))
+        if functions.compiled and self.sources.best_decision is not None:
+            best_entry()(functions.mean, functions.best, contexts, decisions, payoffs)
+        elif functions.compiled:
+            bounds = self.decision.low.copy(), self.decision.high.copy()
+            maximise_entry()(functions.mean, *bounds, contexts, decisions, payoffs)
+        else:
+            for t, x in enumerate(contexts):
+                functions.best(x, decisions[t])
+                payoffs[t] = functions.mean(x, decisions[t])
+        return decisions, payoffs

@@ -1,0 +1,278 @@
+"""A problem's functions, compiled where they can be and checked before they are trusted.
+
+Compiled functions have fixed signatures, so that the simulator, compiled once, takes any of them:
+a user's own problem runs through the same machine code as a named one.
+"""
+
+import warnings
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numba import types
+
+from continuarm.box import Box
+from continuarm.errors import ProblemError
+from continuarm.jit import (
+    MATRIX,
+    VECTOR,
+    Array,
+    compile_entry,
+    compiled_allocating,
+    stamp,
+)
+from continuarm.problems.maximise import maximise
+
+__all__ = [
+    "GRADIENT",
+    "MEAN",
+    "SAMPLE",
+    "Functions",
+    "Sources",
+    "best_entry",
+    "maximise_entry",
+    "no_gradient",
+    "prepare",
+    "prepare_gradient",
+]
+
+MEAN = types.float64(VECTOR, VECTOR)
+SAMPLE = types.float64(VECTOR, VECTOR, types.npy_rng)
+BEST = types.void(VECTOR, VECTOR)
+GRADIENT = types.void(VECTOR, VECTOR, VECTOR)
+
+
+class Sources(NamedTuple):
+    """What the author of a problem wrote."""
+
+    mean_payoff: Callable[..., Any]
+    best_decision: Callable[..., Any] | None
+    sample_payoff: Callable[..., Any] | None
+    gradient: Callable[..., Any] | None
+
+
+class Functions(NamedTuple):
+    """What the simulator calls; where the author wrote none, a stand-in that is never called."""
+
+    mean: Callable[[Array, Array], float]
+    best: Callable[[Array, Array], None]
+    sample: Callable[[Array, Array, np.random.Generator], float]
+    compiled: bool
+
+
+def prepare(sources: Sources, decision: Box, contexts: Array) -> Functions:
+    """Compile a problem's functions and check them at these contexts and random decisions."""
+    plain = _plain(sources, decision)
+    points = _points(decision, contexts)
+    for x, y in points:
+        _check_plain(plain, sources, x, y, decision)
+    try:
+        compiled = _compile(sources, decision.dim)
+    except numba.core.errors.NumbaError as error:
+        warnings.warn(
+            "this problem runs in Python, about 100 times slower, because Numba cannot compile "
+            f"its functions: {_reason(error)}",
+            stacklevel=3,
+        )
+        return plain
+    for x, y in points:
+        _compare("mean_payoff", compiled.mean(x, y), plain.mean(x, y), x, y)
+        if sources.sample_payoff is not None:
+            one, two = np.random.default_rng(1), np.random.default_rng(1)
+            fast, slow = compiled.sample(x, y, one), plain.sample(x, y, two)
+            _compare("sample_payoff", fast, slow, x, y)
+        if sources.best_decision is not None:
+            filled = np.empty(decision.dim), np.empty(decision.dim)
+            compiled.best(x, filled[0])
+            plain.best(x, filled[1])
+            _compare("best_decision", *filled, x, y)
+    return compiled
+
+
+def prepare_gradient(
+    gradient: Callable[..., Any], decision: Box, contexts: Array, *, compiled: bool
+) -> Callable[[Array, Array, Array], None]:
+    """The gradient as the simulator calls it, checked in the same way."""
+    source = _source(gradient)
+
+    def plain(x: Array, y: Array, out: Array) -> None:
+        out[:] = source(x, y)
+
+    points = _points(decision, contexts)
+    for x, y in points:
+        _vector(source, (x, y), "gradient", decision.dim)
+    if not compiled:
+        return plain
+    fast: Callable[[Array, Array, Array], None] = _filling_gradient(_inner(gradient), decision.dim)
+    for x, y in points:
+        filled = np.empty(decision.dim), np.empty(decision.dim)
+        fast(x, y, filled[0])
+        plain(x, y, filled[1])
+        _compare("gradient", *filled, x, y)
+    return fast
+
+
+def _source(function: Any) -> Any:
+    """The Python function behind a compiled one."""
+    return getattr(function, "py_func", function)
+
+
+def _points(decision: Box, contexts: Array) -> list[tuple[Array, Array]]:
+    units = np.random.default_rng(0).random((len(contexts), decision.dim))
+    return list(zip(contexts, decision.from_unit(units), strict=True))
+
+
+def _plain(sources: Sources, decision: Box) -> Functions:
+    mean, best, sample = (_source(f) for f in sources[:3])
+
+    def fill_best(x: Array, y: Array) -> None:
+        y[:] = _best_in_python(mean, x, decision) if best is None else best(x)
+
+    return Functions(mean, fill_best, sample, compiled=False)
+
+
+def _best_in_python(mean: Callable[..., Any], x: Array, decision: Box) -> Array:
+    from scipy.optimize import minimize
+
+    found = minimize(  # type: ignore[call-overload]
+        lambda v: -float(mean(x, decision.from_unit(v))),
+        [0.5] * decision.dim,
+        jac="3-point",
+        bounds=[(0.0, 1.0)] * decision.dim,
+        method="L-BFGS-B",
+        options={"ftol": 1e-15, "gtol": 1e-10, "maxiter": 1000},
+    )
+    return decision.from_unit(found.x)
+
+
+def _compile(sources: Sources, dy: int) -> Functions:
+    mean, best, sample, _ = sources
+    return Functions(
+        _jit(mean, MEAN),
+        _jit(_no_best, BEST) if best is None else _filling_best(_inner(best), dy),
+        _jit(_no_sample if sample is None else sample, SAMPLE),
+        compiled=True,
+    )
+
+
+def _jit(function: Callable[..., Any], signature: Any) -> Any:
+    """Compile for a fixed signature; only our own files are known to hold all that they call."""
+    source = _source(function)
+    ours = source.__module__.startswith("continuarm.") and source.__closure__ is None
+    return compile_entry(source, signature, cacheable=ours, allocates=True)
+
+
+def _inner(function: Callable[..., Any]) -> Any:
+    return compiled_allocating(_source(function))
+
+
+def _filling_best(best: Any, dy: int) -> Any:
+    """The author returns an array or a tuple; the simulator gives the place for it."""
+
+    def fill_best(x: Array, y: Array) -> None:
+        result = best(x)
+        for i in range(dy):
+            y[i] = result[i]
+
+    return _jit(fill_best, BEST)
+
+
+def _filling_gradient(gradient: Any, dy: int) -> Any:
+    def fill_gradient(x: Array, y: Array, out: Array) -> None:
+        result = gradient(x, y)
+        for i in range(dy):
+            out[i] = result[i]
+
+    return _jit(fill_gradient, GRADIENT)
+
+
+def _no_best(x: Array, y: Array) -> None:
+    pass
+
+
+def _no_sample(x: Array, y: Array, rng: np.random.Generator) -> float:
+    return 0.0
+
+
+def _no_gradient(x: Array, y: Array, out: Array) -> None:
+    pass
+
+
+@cache
+def no_gradient() -> Any:
+    """The stand-in for policies that take none."""
+    return _jit(_no_gradient, GRADIENT)
+
+
+@cache
+def best_entry() -> Any:
+    """Fill the declared best decisions of many contexts, and their mean payoffs."""
+    source = stamp()
+
+    def entry(mean, best, contexts, decisions, payoffs):  # type: ignore[no-untyped-def]
+        source  # noqa: B018 (closed over, and so part of the cache's key)
+        for t in range(contexts.shape[0]):
+            best(contexts[t], decisions[t])
+            payoffs[t] = mean(contexts[t], decisions[t])
+
+    functions = types.FunctionType(MEAN), types.FunctionType(BEST)
+    return compile_entry(entry, types.void(*functions, MATRIX, MATRIX, VECTOR))
+
+
+@cache
+def maximise_entry() -> Any:
+    """Fill the best decisions of many contexts, found numerically, and their mean payoffs."""
+    source = stamp()
+
+    def entry(mean, low, high, contexts, decisions, payoffs):  # type: ignore[no-untyped-def]
+        source  # noqa: B018
+        for t in range(contexts.shape[0]):
+            payoffs[t] = maximise(mean, contexts[t], low, high, decisions[t])
+
+    arrays = VECTOR, VECTOR, MATRIX, MATRIX, VECTOR
+    return compile_entry(entry, types.void(types.FunctionType(MEAN), *arrays), allocates=True)
+
+
+def _check_plain(plain: Functions, sources: Sources, x: Array, y: Array, decision: Box) -> None:
+    """The author's functions return what they should and leave their arguments alone."""
+    seen_x, seen_y = x.copy(), y.copy()
+    _number(plain.mean(x, y), "mean_payoff")
+    if sources.sample_payoff is not None:
+        _number(plain.sample(x, y, np.random.default_rng(0)), "sample_payoff")
+    if sources.best_decision is not None:
+        best = _vector(sources.best_decision, (x,), "best_decision", decision.dim)
+        if not ((decision.low <= best) & (best <= decision.high)).all():
+            raise ProblemError(
+                f"`best_decision` must lie in {decision}, but got {best.tolist()} at {x.tolist()}"
+            )
+    if (x != seen_x).any() or (y != seen_y).any():
+        raise ProblemError("the functions of a problem must not change their arguments, but did")
+
+
+def _number(value: Any, name: str) -> None:
+    real = isinstance(value, int | float | np.integer | np.floating)
+    if not (real and np.isfinite(value)):
+        raise ProblemError(f"`{name}` must return a finite number, but got {value!r}")
+
+
+def _vector(function: Any, arguments: tuple[Array, ...], name: str, size: int) -> Array:
+    value = np.asarray(_source(function)(*arguments), np.float64)
+    if value.shape != (size,) or not np.isfinite(value).all():
+        raise ProblemError(f"`{name}` must return {size} finite numbers, but got {value!r}")
+    return value
+
+
+def _compare(name: str, fast: Any, slow: Any, x: Array, y: Array) -> None:
+    """A compiled function does not check bounds: believe it only where Python agrees."""
+    if not np.allclose(fast, slow, rtol=1e-9, atol=1e-12):
+        raise ProblemError(
+            f"`{name}` must give the same compiled and in Python, but got {fast} and {slow} "
+            f"at context {x.tolist()}, decision {y.tolist()}"
+        )
+
+
+def _reason(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return next((line for line in lines if not line.startswith("Failed in")), "unknown")
