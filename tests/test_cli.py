@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from continuarm.cli import cli
+from continuarm.cli import cli, main
 
 KEYS = [
     "policy",
@@ -157,18 +157,33 @@ def test_a_problem_and_a_policy_from_files(tmp_path: Path) -> None:
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(
-    tmp_path: Path, arguments: list[str], message: str
+    tmp_path: Path,
+    arguments: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     (tmp_path / "broken.py").write_text("def (")
     (tmp_path / "raises.py").write_text("1 / 0")
     (tmp_path / "empty.py").write_text("")
     (tmp_path / "three.py").write_text("p = 3")
-    done = simulate(*arguments, cwd=tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["continuarm", "simulate", "--horizon", "100", *arguments])
+    with pytest.raises(SystemExit) as exit_:
+        main()
+    printed = capsys.readouterr()
+    assert exit_.value.code == 2
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert printed.err.startswith("continuarm: ")
+    assert message in printed.err
+
+
+def test_the_exit_code_reaches_the_shell() -> None:
+    done = simulate("--policy", "best")
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
-    assert done.stderr.startswith("continuarm: ")
-    assert message in done.stderr
 
 
 def test_every_command_and_option_has_help() -> None:

@@ -98,7 +98,7 @@ def test_averaging_recommends_and_probes_at_the_mean_of_the_iterates() -> None:
     assert policy.recommend()[0] == pytest.approx(np.mean(iterates))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(1, 3), st.sampled_from(["forward", "alternate", "central"]), st.data())
 def test_payoffs_in_any_order_complete_their_own_stencil(
     dy: int, probe: Any, data: st.DataObject

@@ -47,7 +47,7 @@ def edges(bins: int) -> list[float]:
     return [float(v) for v in np.concatenate(near) if 0 <= v <= 1]
 
 
-@pytest.mark.parametrize("bins", [1, 2, 3, 7, 10, 49, 100, 1000])
+@pytest.mark.parametrize("bins", [1, 2, 3, 7, 10, 49, 100])
 def test_every_edge_of_a_grid_is_in_one_bin(bins: int) -> None:
     engine = Engine(Grid(1, bins), GradientAscent(1, 0.1), START)
     for x in edges(bins):
@@ -63,7 +63,7 @@ def test_the_famous_rounding() -> None:
     assert engine.bins()[0].low[0] == 0.29
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     st.sampled_from([Grid(1, 7), Grid(2, 3), Grid(3, 10), tree(1, 1, 1, 2), tree(3, 1, 2)]),
     st.data(),
@@ -137,7 +137,7 @@ def test_a_child_nobody_visited_answers_with_its_parents_iterate(dx: int) -> Non
 
 @pytest.mark.parametrize("cfg", [Grid(2, 5), tree(2, 1, 2, 3)])
 @given(st.floats(0, 1), st.floats(0, 1))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_u_is_the_context_scaled_to_its_bin(cfg: Any, a: float, b: float) -> None:
     engine = Engine(cfg, GradientAscent(1, 0.1), START)
     x = np.array([a, b])
@@ -150,7 +150,7 @@ def test_u_is_the_context_scaled_to_its_bin(cfg: Any, a: float, b: float) -> Non
 
 
 @given(st.floats(0, 1), st.floats(0, 1))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_u_of_an_unmade_child_is_that_of_its_parent(a: float, b: float) -> None:
     engine = Engine(tree(2, 1, 1), GradientAscent(1, 0.1), START)
     visit(engine, np.array([0.1, 0.1]))  # splits the root

@@ -111,11 +111,11 @@ class TestEveryProblem:
             assert eigenvalues[-1] < world.curvature_max + slack
 
     def test_payoffs_average_to_the_mean(self, world: ca.Problem) -> None:
-        """Within six standard errors of 20,000 payoffs: fails by chance once in 10^9."""
+        """Within six standard errors of 4,000 payoffs: fails by chance once in 10^9."""
         contexts, decisions = points(world, 3)
         rng = np.random.default_rng(3)
         for x, y in zip(contexts, decisions, strict=True):
-            payoffs = np.array([world.payoff(x, y, rng) for _ in range(20_000)])
+            payoffs = np.array([world.payoff(x, y, rng) for _ in range(4_000)])
             error = payoffs.std() / np.sqrt(len(payoffs))
             assert abs(payoffs.mean() - world.mean_payoff(x, y)) < 6 * error
 
@@ -250,12 +250,12 @@ def test_python_and_compiled_runs_agree() -> None:
         return -2 * (y[0] - x[0]), -2 * (y[1] - 1.0)
 
     for extra in ({}, {"sample_payoff": sample_payoff}):
-        for policy in ("adaptive-kwsa", "robbins-monro", "uniform-ucb"):
-            fast = own(mean_payoff=mean_payoff, gradient=gradient, curvature=50.0, **extra)
-            slow = own(mean_payoff=mean_payoff, gradient=gradient, curvature=50.0, **extra)
-            slow._functions = slow_functions(slow)
+        fast = own(mean_payoff=mean_payoff, gradient=gradient, curvature=50.0, **extra)
+        slow = own(mean_payoff=mean_payoff, gradient=gradient, curvature=50.0, **extra)
+        slow._functions = slow_functions(slow)
+        for policy in ("adaptive-kwsa", "robbins-monro"):
             runs = [
-                ca.simulate(policy, w, horizon=300, rng=1, checkpoints=20) for w in (fast, slow)
+                ca.simulate(policy, w, horizon=150, rng=1, checkpoints=2) for w in (fast, slow)
             ]
             np.testing.assert_allclose(runs[0].regret, runs[1].regret, rtol=1e-6)
             np.testing.assert_allclose(

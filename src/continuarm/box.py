@@ -67,7 +67,9 @@ class Box:
                 "`low < high` must hold in every dimension, both finite, "
                 f"but got low={lows.tolist()}, high={highs.tolist()}"
             )
-        if not np.isfinite(highs - lows).all():
+        with np.errstate(over="ignore"):
+            finite = np.isfinite(highs - lows).all()
+        if not finite:
             raise SettingsError(
                 f"`high - low` must be finite, but got low={lows.tolist()}, high={highs.tolist()}"
             )

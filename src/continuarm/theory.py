@@ -93,7 +93,7 @@ def error_bound(
 
     >>> settings = dict(dy=2, curvature=1.0, curvature_max=1.0, noise=0.1, step=0.375)
     >>> error_bound(10_000, **settings)[[0, 99, 9999]].round(4)
-    array([2.    , 0.1253, 0.0073])
+    array([2.    , 0.116 , 0.0105])
     """
     n_most = whole("stencils", stencils, 1)
     m1 = number("curvature", curvature)

@@ -132,7 +132,7 @@ class AdaptiveKWSA(BinnedPolicy):
     curvature_max : M5, the largest curvature on the unit cube.
 
     >>> policy = AdaptiveKWSA(Box.unit(1), Box.unit(1), horizon=1000, curvature=2.0)
-    >>> for x in (0.2, 0.3, 0.8):
+    >>> for x in (0.2, 0.3, 0.1, 0.8):  # the first stencil, two decisions, splits the root
     ...     policy.tell(policy.ask([x]), 1.0)
     >>> [(b.low.tolist(), b.high.tolist(), b.level) for b in policy.bins()]
     [([0.0], [0.5], 1), ([0.5], [1.0], 1)]
