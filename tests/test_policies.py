@@ -175,6 +175,19 @@ class TestEveryPolicy:
             policy.tell(scaled, payoff, **slope(policy, gap))
 
 
+def test_a_decision_of_another_policy_is_refused() -> None:
+    one, other = make("StaticKWSA"), make("StaticKWSA")
+    decision, twin = one.ask([37, 0]), one.copy()
+    other.ask([38, 0])
+    before = state(other)
+    with pytest.raises(UnknownDecisionError, match="must be of this policy"):
+        other.tell(decision, 1.0)
+    assert state(other) == before
+    twin.tell(decision, 1.0)  # a copy has its open decisions, too
+    one.tell(decision, 1.0)
+    assert state(one) == state(twin)
+
+
 def test_the_example_of_the_readme() -> None:
     policy = ca.AdaptiveKWSA(
         context=ca.Box([18, 0], [90, 2.5e5], names=["age", "income"]),
@@ -221,6 +234,8 @@ def test_a_policy_that_misses_something_says_so_when_it_is_asked() -> None:
         ("StaticKWSA", "start", [0.0, 1.0, 1.0], "`1.0 <= price <= 9.0` must hold, but got 0.0"),
         ("AdaptiveKWSA", "depth", -1, "`depth` must be a whole number >= 0, but got -1"),
         ("AdaptiveKWSA", "split_after", "often", "`split_after` must be one of ['text',"),
+        ("AdaptiveKWSA", "split_after", 5, "`split_after` must be a sequence of whole numbers"),
+        ("AdaptiveKWSA", "split_after", None, "`split_after` must be a sequence of whole"),
         ("AdaptiveKWSA", "split_after", [0], "`split_after` must be a whole number >= 1"),
         ("AdaptiveKWSA", "inherit", "all", "`inherit` must be one of ['iterate',"),
         ("AdaptiveKWSA", "curvature_max", 0.0, "`0 < curvature_max` must hold"),

@@ -170,12 +170,16 @@ def test_names_and_settings_are_checked() -> None:
         ("hard", {"dx": 0}),
         ("hard", {"dx": 9, "cells": 100}),
         ("quadratic", {"condition": 0.5}),
+        ("quadratic", {"condition": "much"}),
         ("quadratic", {"dy": 0}),
+        ("quadratic", {"dx": "abc"}),
+        ("quadratic", {"dy": 2.5}),
         ("linear-demand", {"dy": 0}),
         ("logit-demand", {"dy": 6}),
         ("two-communities", {"noise": -1}),
+        ("two-communities", {"noise": "loud"}),
     ):
-        with pytest.raises(SettingsError, match="must hold, but got"):
+        with pytest.raises(SettingsError, match=r"must .*, but got"):
             ca.problem(name, **bad)
 
 
@@ -200,7 +204,11 @@ def edge(x: Array, y: Array) -> float:
     return float(y[0] * (1 + x[0]) - (y[1] + 1) ** 2)
 
 
-@pytest.mark.parametrize("mean_payoff", [log_utility, kink, edge])
+def ridge(x: Array, y: Array) -> float:
+    return float(-abs(y[0] - 0.3) - 2 * abs(y[1] - y[0]) - 0.1 * abs(x[0] + y[1] - 0.61))
+
+
+@pytest.mark.parametrize("mean_payoff", [log_utility, kink, edge, ridge])
 def test_a_hard_optimum_is_found_to_one_millionth(mean_payoff: Any) -> None:
     """Far from quadratic, at a kink, in a corner: compare with a grid search around it."""
     world = own(mean_payoff=mean_payoff)
@@ -210,9 +218,23 @@ def test_a_hard_optimum_is_found_to_one_millionth(mean_payoff: Any) -> None:
             for b in np.linspace(-0.02, 0.02, 81):
                 near = np.clip(best + np.array([a, b]), 0, 5)
                 assert mean_payoff(np.array(x), near) <= payoff + 1e-6
-    exact = {kink: 0.0, edge: 5 * 1.31 - 1}
+    exact = {kink: 0.0, edge: 5 * 1.31 - 1, ridge: 0.0}
     if mean_payoff in exact:
         assert world.best_payoff([0.31]) == pytest.approx(exact[mean_payoff], abs=1e-6)
+
+
+def test_a_kink_on_one_line_and_in_many_dimensions() -> None:
+    line = own(decision=ca.Box([0], [1]), mean_payoff=lambda x, y: -abs(y[0] - 0.3 - 0.1 * x[0]))
+    assert line.best_decision([0.5])[0] == pytest.approx(0.35, abs=1e-6)
+
+    def chain(x: Array, y: Array) -> Any:
+        total = -abs(y[0] - 0.3)
+        for i in range(4):
+            total -= abs(y[i + 1] - y[i])
+        return total
+
+    chained = own(decision=ca.Box.unit(5), mean_payoff=chain)
+    assert chained.best_payoff([0.5]) == pytest.approx(0.0, abs=1e-6)
 
 
 def test_an_own_problem_says_once_that_it_runs_in_python() -> None:

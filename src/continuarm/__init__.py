@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from continuarm.decision import Bin as Bin
     from continuarm.decision import Decision as Decision
     from continuarm.decision import Decisions as Decisions
+    from continuarm.experiments import Experiment as Experiment
     from continuarm.policies import AdaptiveKWSA as AdaptiveKWSA
     from continuarm.policies import Fixed as Fixed
     from continuarm.policies import Oracle as Oracle
@@ -40,6 +41,7 @@ _HOME = {
     "Bin": "decision",
     "Decision": "decision",
     "Decisions": "decision",
+    "Experiment": "experiments",
     "AdaptiveKWSA": "policies",
     "Fixed": "policies",
     "Oracle": "policies",

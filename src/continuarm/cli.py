@@ -97,7 +97,9 @@ def cli() -> None:
     show_default=True,
     help="The same seed gives all policies the same contexts and noise.",
 )
-@click.option("--noise", type=float, help="Standard deviation of the payoff's noise.")
+@click.option(
+    "--noise", type=float, help="Standard deviation of the payoff's noise, where it is additive."
+)
 @click.option(
     "--set",
     "settings",
@@ -134,9 +136,7 @@ def simulate(
     """Run policies on a problem and print their regret."""
     from continuarm import commands
 
-    if noise is not None:
-        problem_settings = problem_settings | {"noise": noise}
-    world = commands.load_problem(problem, problem_settings)
+    world, problem_settings = commands.load_problem(problem, problem_settings, noise)
     players = [(name, commands.load_policy(name, world, settings)) for name in policies]
     if plot is not None:
         commands.check_plot(plot)
@@ -153,6 +153,58 @@ def simulate(
         click.echo(commands.summary(runs))
         if plot is not None:
             click.echo(f"\nfigure: {plot}")
+
+
+@cli.command()
+@click.option(
+    "--figure",
+    "chosen",
+    multiple=True,
+    type=click.Choice(["regret", "noise", "dimension", "lower-bound", "contexts"]),
+    help="Only this part; again for several. All by default.",
+)
+@click.option(
+    "--output",
+    default="reproduction",
+    show_default=True,
+    metavar="FOLDER",
+    help="Where report.html, the figures and the runs go; finished runs there are not done again.",
+)
+@click.option("--quick", is_flag=True, help="Every curve, shorter and with fewer seeds.")
+@click.option(
+    "--workers",
+    type=WholeNumber(1),
+    help="Processes on this machine; one per core by default.",
+)
+@click.option(
+    "--cluster",
+    metavar="tcp://HOST:PORT|local|ray",
+    help="Run on a Dask scheduler, on a Dask cluster started here, or on Ray.",
+)
+def reproduce(
+    chosen: tuple[str, ...],
+    output: str,
+    quick: bool,
+    workers: int | None,
+    cluster: str | None,
+) -> None:
+    """Reproduce the paper's experiment and what its title claims."""
+    from continuarm import reproduction
+
+    figures = chosen or reproduction.FIGURES
+    length = reproduction.total_decisions(figures, quick=quick)
+    with _progress("running", length, hidden=False) as progress:
+        claims = reproduction.reproduce(
+            output,
+            chosen=figures,
+            quick=quick,
+            workers=workers,
+            cluster=cluster,
+            progress=progress,
+        )
+    if claims is not None:
+        click.echo(f"{claims}\n")
+    click.echo(f"report: {output}/report.html")
 
 
 class _progress:

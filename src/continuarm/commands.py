@@ -23,10 +23,20 @@ check_plot, draw = check_path, regret_curves
 SHOWN = 7  # checkpoints in a printed table
 
 
-def load_problem(text: str, settings: dict[str, Any]) -> Problem:
+def load_problem(
+    text: str, settings: dict[str, Any], noise: float | None
+) -> tuple[Problem, dict[str, Any]]:
     """A problem by name, or from `file.py:object` (a Problem, or a function that makes one)."""
+    given = settings if noise is None else settings | {"noise": noise}
     if ".py:" not in text:
-        return problem(text, **settings)
+        return problem(text, **given), given
+    found = _own_problem(text, settings)
+    if noise is not None:
+        found = found.with_noise(noise)
+    return found, given
+
+
+def _own_problem(text: str, settings: dict[str, Any]) -> Problem:
     found = _load(text)
     if not isinstance(found, Problem) and callable(found):
         found = _call(found, settings, text)
@@ -72,7 +82,9 @@ def report(
     result: Result, seed: int, settings: dict[str, Any], problem_settings: dict[str, Any]
 ) -> dict[str, Any]:
     """A result as one JSON object."""
-    used = getattr(result.policies[0], "settings", settings)
+    used = dict(getattr(result.policies[0], "settings", settings))
+    if isinstance(result.policies[0], BinnedPolicy):
+        used["as_run"] = result.policies[0].describe()
     return {
         "policy": result.policy,
         "problem": result.problem,
@@ -104,7 +116,9 @@ def summary(results: Sequence[Result]) -> str:
             float(result.mean[-1]),
             None if result.replications < 2 else float(result.standard_error[-1]),
             float(result.mean[-1]) / result.horizon,
-            float(result.recommend_regret[:, -1].mean()),
+            None
+            if np.isnan(result.recommend_regret[0, -1])
+            else float(result.recommend_regret[:, -1].mean()),
             round(result.seconds, 2),
         )
         for result in results
@@ -142,4 +156,4 @@ def _call(function: Callable[..., Any], settings: dict[str, Any], text: str) -> 
         inspect.signature(function).bind(**settings)
         return function(**settings)
     except TypeError as error:
-        raise SettingsError(f"{text} must take the settings given, but got {error}") from error
+        raise SettingsError(f"{text} must take the settings given, but {error}") from error

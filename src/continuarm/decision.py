@@ -19,15 +19,19 @@ class Decision:
     context : what it was asked for, in the context box's units.
     value : the vector to apply, in the decision box's units.
     names : the names of its numbers.
+    policy : a token of the policy that handed it out.
     """
 
-    __slots__ = ("context", "id", "names", "value")
+    __slots__ = ("context", "id", "names", "policy", "value")
 
-    def __init__(self, id: int, context: Array, value: Array, names: tuple[str, ...]) -> None:
+    def __init__(
+        self, id: int, context: Array, value: Array, names: tuple[str, ...], policy: object = None
+    ) -> None:
         self.id = id
         self.context = context
         self.value = value
         self.names = names
+        self.policy = policy
 
     def as_dict(self) -> dict[str, float]:
         """The value by name."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from continuarm.errors import MissingExtraError, SettingsError
 from continuarm.jit import Array
@@ -13,7 +14,7 @@ from continuarm.jit import Array
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["check_path", "regret_curves"]
+__all__ = ["COLOURS", "check_path", "figure_class", "regret_curves"]
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart; line styles for grey prints
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -44,7 +45,7 @@ class Curve(Protocol):
 
 def regret_curves(results: Sequence[Curve], path: str | Path | None = None) -> "Figure":
     """Regret against decisions on a log-log plot, with 95 % bands; written to `path` if given."""
-    figure: Figure = _figure_class()(figsize=(5.2, 3.9), layout="constrained")
+    figure: Figure = figure_class()(figsize=(5.2, 3.9), layout="constrained")
     axes = figure.add_subplot()
     for i, result in enumerate(results):
         _curve(axes, result, COLOURS[i % len(COLOURS)], STYLES[i % len(STYLES)])
@@ -65,7 +66,7 @@ def regret_curves(results: Sequence[Curve], path: str | Path | None = None) -> "
 
 def check_path(path: str | Path) -> None:
     """Refuse a file that a figure cannot be written to, before any work is done."""
-    known = _figure_class()().canvas.get_supported_filetypes()
+    known = figure_class()().canvas.get_supported_filetypes()
     path = Path(path)
     if path.suffix[1:].lower() not in known:
         raise SettingsError(
@@ -82,12 +83,13 @@ def _curve(axes: Any, result: Curve, colour: str, style: str) -> None:
     label = result.policy if shown.any() else f"{result.policy} (0)"
     axes.plot(t, mean[shown], color=colour, linestyle=style, label=label)
     if result.replications > 1:
-        half = 1.96 * result.standard_error[shown]
+        half = stats.t.ppf(0.975, result.replications - 1) * result.standard_error[shown]
         low = np.maximum(mean[shown] - half, mean[shown] * 1e-3)
         axes.fill_between(t, low, mean[shown] + half, color=colour, alpha=0.2, linewidth=0)
 
 
-def _figure_class() -> Any:
+def figure_class() -> Any:
+    """Matplotlib's Figure, or the line that says what to install."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

@@ -23,11 +23,11 @@ class Table(NamedTuple):
 
     def markdown(self) -> str:
         """The table for a page of Markdown."""
-        lines = [list(self.columns), ["---"] * len(self.columns), *self._text()]
+        lines = [list(self.columns), ["---"] * len(self.columns), *self.text()]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
     def __str__(self) -> str:
-        lines = [list(self.columns), *self._text()]
+        lines = [list(self.columns), *self.text()]
         widths = [max(len(line[i]) for line in lines) for i in range(len(self.columns))]
         numeric = [
             all(isinstance(row[i], int | float | None) for row in self.rows)
@@ -42,7 +42,8 @@ class Table(NamedTuple):
         )
         return "\n".join(padded)
 
-    def _text(self) -> list[list[str]]:
+    def text(self) -> list[list[str]]:
+        """The rows as they are printed."""
         return [[_format(value) for value in row] for row in self.rows]
 
 

@@ -166,7 +166,7 @@ class AdaptiveKWSA(BinnedPolicy):
         if isinstance(split_after, str):
             checks.choice("split_after", split_after, dict.fromkeys(schedules.SPLITS))
         else:
-            split_after = [checks.whole("split_after", n, 1) for n in split_after]
+            split_after = checks.wholes("split_after", split_after, 1)
         if curvature_max is not None:
             curvature_max = checks.number("curvature_max", curvature_max)
         settings |= {

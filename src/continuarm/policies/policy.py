@@ -74,7 +74,10 @@ class BinnedPolicy(ABC):
         if start is None:
             self._start = np.full(decision.dim, 0.5)
         else:
-            self._start = decision.to_unit(decision.point(start))
+            first = decision.point(start)
+            self._start = decision.to_unit(first)
+            self.settings = settings | {"start": first.tolist()}
+        self._token = object()  # tells this policy's decisions from another's
         self._bounds = tuple(
             np.array(b) for b in (context.low, context.high, decision.low, decision.high)
         )
@@ -99,6 +102,15 @@ class BinnedPolicy(ABC):
             self.prepare(None, None)
         assert self._engine is not None
         return self._engine
+
+    def describe(self) -> dict[str, Any]:
+        """What the options came to: the configurations of partition and learner as numbers."""
+        parts = {"partition": self.engine.pcfg, "learner": self.engine.lcfg}
+        return {
+            role: {"kind": type(cfg).__name__}
+            | {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in cfg._asdict().items()}
+            for role, cfg in parts.items()
+        }
 
     def __repr__(self) -> str:
         options = ", ".join(f"{k}={v!r}" for k, v in self.settings.items() if v is not None)
@@ -130,7 +142,7 @@ class BinnedPolicy(ABC):
         id_ = self._next_id
         self._next_id = id_ + 1
         self._open[id_] = (row, ticket, x, y)
-        return Decision(id_, given, value, self.decision.names)
+        return Decision(id_, given, value, self.decision.names, self._token)
 
     def tell(
         self, decision: Decision | int, payoff: float, *, gradient: ArrayLike | None = None
@@ -196,8 +208,14 @@ class BinnedPolicy(ABC):
         ]
 
     def _id(self, decision: Any) -> int:
-        id_ = decision.id if isinstance(decision, Decision) else decision
-        if id_ not in self._open:
+        id_ = decision
+        if isinstance(decision, Decision):
+            id_ = decision.id
+            if decision.policy is not self._token:
+                raise UnknownDecisionError(
+                    f"the decision must be of this policy, but got {decision!r} of another"
+                )
+        if isinstance(id_, bool) or not isinstance(id_, int | np.integer) or id_ not in self._open:
             raise UnknownDecisionError(f"the decision must be open, but got {decision!r}")
         return int(id_)
 

@@ -69,7 +69,9 @@ class RobbinsMonro(BinnedPolicy):
             "holder": checks.number("holder", holder, most=2.0),
             "bins": None if bins is None else checks.whole("bins", bins, 1),
             "depth": None if depth is None else checks.whole("depth", depth, 0),
-            "split_after": split_after,
+            "split_after": None
+            if split_after is None
+            else checks.wholes("split_after", split_after, 1),
             "inherit": inherit,
             "average": checks.flag("average", average),
         }

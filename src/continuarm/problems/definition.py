@@ -94,6 +94,21 @@ class Problem:
     def __repr__(self) -> str:
         return f"<Problem {self.name}: dx={self.context.dim}, dy={self.decision.dim}>"
 
+    def with_noise(self, noise: float) -> "Problem":
+        """The same problem with another standard deviation of its additive noise."""
+        if self.sources.sample_payoff is not None:
+            raise SettingsError(f"{self.name} draws its own payoffs, but got noise={noise}")
+        return Problem(
+            context=self.context,
+            decision=self.decision,
+            **self.sources._asdict(),
+            curvature=self.curvature,
+            curvature_max=self.curvature_max,
+            noise=noise,
+            contexts=self._contexts,
+            name=self.name,
+        )
+
     @property
     def functions(self) -> Functions:
         """The functions as the simulator calls them, compiled and checked on first use."""

@@ -8,6 +8,7 @@ learned by itself. The decision box is [-1,1]^dy, so that the optimum is interio
 import numpy as np
 
 from continuarm.box import Box
+from continuarm.checks import whole
 from continuarm.errors import SettingsError
 from continuarm.jit import Array, compiled
 from continuarm.problems.definition import Problem
@@ -30,12 +31,11 @@ def hard(
     *, dx: int = 1, dy: int = 2, cells: int = 8, seed: int = 0, noise: float = 0.1
 ) -> Problem:
     """A random member of the family, with `cells` (M) per context dimension."""
-    if min(dx, dy, cells) < 1 or cells**dx > 10**7:
-        raise SettingsError(
-            "`dx`, `dy`, `cells >= 1` and `cells^dx <= 10^7` must hold, "
-            f"but got dx={dx}, dy={dy}, cells={cells}"
-        )
-    omega = np.random.default_rng(seed).integers(0, 2, size=(cells**dx, dy)).astype(np.float64)
+    dx, dy, cells = whole("dx", dx, 1), whole("dy", dy, 1), whole("cells", cells, 1)
+    if cells**dx > 10**7:
+        raise SettingsError(f"`cells^dx <= 10^7` must hold, but got cells={cells}, dx={dx}")
+    rng = np.random.default_rng(whole("seed", seed, 0))
+    omega = rng.integers(0, 2, size=(cells**dx, dy)).astype(np.float64)
 
     def mean_payoff(x: Array, y: Array) -> float:
         cell, distance = _place(x, cells)

@@ -9,7 +9,7 @@ positive and their sum below 1 in the whole box, and every best price inside it.
 import numpy as np
 
 from continuarm.box import Box
-from continuarm.errors import SettingsError
+from continuarm.checks import whole
 from continuarm.jit import Array, compiled
 from continuarm.problems.definition import Problem
 
@@ -40,9 +40,8 @@ def _appeal(x: Array, waves: Array, i: int) -> float:
 
 def linear_demand(*, dx: int = 2, dy: int = 3, seed: int = 0) -> Problem:
     """Prices of `dy` products for customers of `dx` traits; the traits' effect is random."""
-    if dx < 0 or dy < 1:
-        raise SettingsError(f"`dx >= 0` and `dy >= 1` must hold, but got dx={dx}, dy={dy}")
-    rng = np.random.default_rng(seed)
+    dx, dy = whole("dx", dx, 0), whole("dy", dy, 1)
+    rng = np.random.default_rng(whole("seed", seed, 0))
     waves = np.column_stack([rng.uniform(-4.0, 4.0, (dy, dx)), rng.uniform(0.0, 6.0, dy)])
     slopes = np.full((dy, dy), -CROSS / max(dy - 1, 1))  # B
     np.fill_diagonal(slopes, OWN)

@@ -12,6 +12,7 @@ from importlib.resources import files
 import numpy as np
 
 from continuarm.box import Box
+from continuarm.checks import whole
 from continuarm.errors import SettingsError
 from continuarm.jit import Array, compiled
 from continuarm.problems.definition import Contexts, Problem
@@ -141,9 +142,10 @@ def logit_demand(*, dx: int = 2, dy: int = 3, seed: int = 0) -> Problem:
 
     The box of prices is small enough for the mean payoff to be concave in it.
     """
-    if dx < 0 or not 1 <= dy <= 5:
-        raise SettingsError(f"`dx >= 0` and `1 <= dy <= 5` must hold, but got dx={dx}, dy={dy}")
-    rng = np.random.default_rng(seed)
+    dx, dy = whole("dx", dx, 0), whole("dy", dy, 1)
+    if dy > 5:
+        raise SettingsError(f"`dy <= 5` must hold, but got {dy}")
+    rng = np.random.default_rng(whole("seed", seed, 0))
     weight = 0.5 / max(dx, 1)
     levels = rng.uniform(0.5, 1.1, dy) - np.log(dy)
     appeal = np.column_stack([levels, weight * rng.uniform(-1.0, 1.0, (dy, dx))])

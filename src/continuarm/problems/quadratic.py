@@ -3,6 +3,7 @@
 import numpy as np
 
 from continuarm.box import Box
+from continuarm.checks import flag, number, whole
 from continuarm.errors import SettingsError
 from continuarm.jit import Array, compiled
 from continuarm.problems.definition import Problem
@@ -47,12 +48,11 @@ def quadratic(
     rotation : whether H has random axes instead of the coordinates'.
     seed : draws the axes and the waves of y*(x).
     """
-    if dx < 0 or dy < 1 or condition < 1 or curvature <= 0:
-        raise SettingsError(
-            "`dx >= 0`, `dy >= 1`, `condition >= 1` and `curvature > 0` must hold, "
-            f"but got dx={dx}, dy={dy}, condition={condition}, curvature={curvature}"
-        )
-    rng = np.random.default_rng(seed)
+    dx, dy, rotation = whole("dx", dx, 0), whole("dy", dy, 1), flag("rotation", rotation)
+    condition, curvature = number("condition", condition), number("curvature", curvature)
+    if condition < 1:
+        raise SettingsError(f"`condition >= 1` must hold, but got {condition}")
+    rng = np.random.default_rng(whole("seed", seed, 0))
     waves = np.empty((dy, WAVES, dx + 1))
     waves[:, :, :dx] = rng.normal(0.0, 4.0, (dy, WAVES, dx)) / np.sqrt(max(dx, 1))
     waves[:, :, dx] = rng.uniform(0.0, 2 * np.pi, (dy, WAVES))

@@ -1,0 +1,66 @@
+"""Journal: finished runs, one JSON object per line, written at once and read back."""
+
+import fcntl
+import json
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from continuarm.errors import SettingsError
+
+__all__ = ["Journal"]
+
+
+class Journal:
+    """The finished runs of a folder; without a folder, nothing is kept.
+
+    A line that was cut off by a crash is dropped. Two processes cannot write to one journal.
+    """
+
+    def __init__(self, folder: str | Path | None) -> None:
+        self.rows: dict[str, dict[str, Any]] = {}
+        self._file: Any = None
+        if folder is None:
+            return
+        path = Path(folder) / "runs.jsonl"
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = path.open("a+", encoding="utf-8")
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SettingsError(f"{path} must not be in use, but another run writes it") from None
+        except OSError as error:
+            raise SettingsError(f"the folder must be writable, but got {error}") from None
+        self._read()
+
+    def _read(self) -> None:
+        self._file.seek(0)
+        good = 0
+        for line in self._file:
+            try:
+                entry: Any = json.loads(line) if line.endswith("\n") else None
+                self.rows[entry["key"]] = entry["row"]
+            except (ValueError, TypeError, KeyError):
+                break
+            good += len(line.encode())
+        self._file.truncate(good)
+
+    def write(self, key: str, row: dict[str, Any]) -> None:
+        """Keep a finished run, on disk before this returns."""
+        if self._file is not None:
+            self._file.write(json.dumps({"key": key, "row": row}) + "\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._file is not None:
+            self._file.close()

@@ -1,0 +1,112 @@
+"""Running many independent tasks: processes on this machine, Dask, or Ray, all through joblib."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from typing import Any, TypeVar
+
+from continuarm.checks import whole
+from continuarm.errors import MissingExtraError, SettingsError
+
+__all__ = ["each"]
+
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
+
+
+def each(
+    function: Callable[[Item], Outcome],
+    items: Sequence[Item],
+    *,
+    workers: int | None = None,
+    cluster: str | None = None,
+) -> Iterator[Outcome]:
+    """The outcomes of `function` for all items, in the order in which they are done.
+
+    Parameters
+    ----------
+    workers : processes, one per core by default; 1 runs in this process.
+    cluster : None, `"local"` or `"tcp://host:port"` (Dask), or `"ray"`.
+    """
+    workers = os.cpu_count() or 1 if workers is None else whole("workers", workers, 1)
+    if not items:
+        return
+    if cluster is None and workers == 1:
+        yield from map(function, items)
+        return
+    with ExitStack() as stack:
+        joblib = _joblib()
+        backend, workers = _backend(cluster, workers, stack)
+        stack.enter_context(joblib.parallel_config(backend=backend, n_jobs=workers))
+        if backend == "ray":
+            yield from _in_portions(function, items, workers)
+            return
+        parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1)
+        yield from parallel(joblib.delayed(function)(item) for item in items)
+
+
+def _in_portions(
+    function: Callable[[Item], Outcome], items: Sequence[Item], workers: int
+) -> Iterator[Outcome]:
+    """Ray's backend returns only whole lists: hand it some tasks at a time."""
+    joblib = _joblib()
+    size = 4 * workers
+    for first in range(0, len(items), size):
+        tasks = (joblib.delayed(function)(item) for item in items[first : first + size])
+        yield from joblib.Parallel()(tasks)
+
+
+def _backend(cluster: str | None, workers: int, stack: ExitStack) -> tuple[str, int]:
+    """Connect to the cluster for as long as the stack is open; joblib's name of it."""
+    if cluster is None:
+        return "loky", workers
+    if cluster == "ray":
+        return "ray", _connect_ray(workers, stack)
+    if cluster == "local" or cluster.startswith(("tcp://", "tls://")):
+        return "dask", _connect_dask(cluster, workers, stack)
+    raise SettingsError(
+        f'`cluster` must be "local", "ray" or "tcp://host:port", but got {cluster!r}'
+    )
+
+
+def _connect_dask(cluster: str, workers: int, stack: ExitStack) -> int:
+    try:
+        import distributed
+    except ImportError:
+        raise MissingExtraError('Dask is needed: pip install "continuarm[cluster]"') from None
+    dask: Any = distributed
+    if cluster == "local":
+        local = dask.LocalCluster(
+            n_workers=workers, threads_per_worker=1, dashboard_address=None, host="127.0.0.1"
+        )
+        cluster = stack.enter_context(local).scheduler_address
+    try:
+        client = stack.enter_context(dask.Client(cluster, timeout="10s"))
+    except (OSError, ValueError) as error:
+        raise SettingsError(
+            f"a Dask scheduler must answer at {cluster}, but got {type(error).__name__}"
+        ) from None
+    return max(1, int(sum(client.nthreads().values())))
+
+
+def _connect_ray(workers: int, stack: ExitStack) -> int:
+    try:
+        import ray
+        from ray.util.joblib import register_ray
+    except ImportError:
+        raise MissingExtraError('Ray is needed: pip install "continuarm[ray]"') from None
+    if not ray.is_initialized():
+        ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False)
+        stack.callback(ray.shutdown)
+    register_ray()
+    return int(ray.cluster_resources().get("CPU", workers))
+
+
+def _joblib() -> Any:
+    try:
+        import joblib
+    except ImportError:
+        raise MissingExtraError(
+            'experiments need polars and joblib: pip install "continuarm[experiments]"'
+        ) from None
+    return joblib
