@@ -224,7 +224,7 @@ def test_a_policy_that_misses_something_says_so_when_it_is_asked() -> None:
         ("StaticKWSA", "horizon", "100", "but got '100'"),
         ("StaticKWSA", "curvature", -1.0, "`0 < curvature` must hold, but got -1.0"),
         ("StaticKWSA", "step", 0, "`0 < step` must hold, but got 0"),
-        ("StaticKWSA", "width", 0.6, "`0 < width <= 0.5` must hold, but got 0.6"),
+        ("StaticKWSA", "width", 0.6, "`1e-06 <= width <= 0.5` must hold, but got 0.6"),
         ("StaticKWSA", "width", float("nan"), "but got nan"),
         ("StaticKWSA", "holder", 2.1, "`0 < holder <= 2.0` must hold, but got 2.1"),
         ("StaticKWSA", "bins", 0, "`bins` must be a whole number >= 1, but got 0"),

@@ -6,10 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from continuarm.checks import whole
 from continuarm.errors import InputError, SettingsError
 from continuarm.jit import Array, compiled
 
 __all__ = ["Box", "from_unit", "to_unit"]
+
+TEXT = (str, bytes)
 
 
 @compiled
@@ -82,6 +85,7 @@ class Box:
     @classmethod
     def unit(cls, dim: int) -> "Box":
         """The unit cube of `dim` dimensions."""
+        dim = whole("dim", dim, 0)
         return cls(np.zeros(dim), np.ones(dim))
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -124,7 +128,9 @@ class Box:
             value = self._by_name(value)
         try:
             point = np.array(value, dtype=np.float64, order="C")
-        except (TypeError, ValueError):
+            if isinstance(value, list | tuple) and any(isinstance(v, TEXT) for v in value):
+                raise TypeError
+        except (TypeError, ValueError, OverflowError):
             raise InputError(
                 f"numbers are needed for {self._label()}, but got {value!r}"
             ) from None
@@ -147,7 +153,7 @@ class Box:
         """An `(n, dim)` array of points, refused when one lies outside the box."""
         try:
             points = np.array(values, dtype=np.float64, order="C")
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InputError(f"an array of numbers is needed, but got {values!r}") from None
         if points.ndim != 2 or points.shape[1] != self.dim:
             raise InputError(f"the shape must be (n, {self.dim}), but got {points.shape}")
@@ -188,8 +194,8 @@ class Box:
 
 def _bounds(value: ArrayLike) -> Array:
     try:
-        bounds = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
+        bounds = np.array(value, dtype=np.float64) + 0.0  # -0 would be another box
+    except (TypeError, ValueError, OverflowError):
         raise SettingsError(f"the bounds of a box must be numbers, but got {value!r}") from None
     if bounds.ndim != 1:
         raise SettingsError(f"the bounds of a box must be 1-D, but got shape {bounds.shape}")
@@ -199,7 +205,9 @@ def _bounds(value: ArrayLike) -> Array:
 def _names(names: Any, dim: int) -> tuple[str, ...]:
     if names is None:
         return tuple(str(i) for i in range(dim))
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+    if not isinstance(names, Sequence) or isinstance(names, str):
+        raise SettingsError(f"`names` must be a sequence of strings, but got {names!r}")
+    if not all(isinstance(name, str) for name in names):
         raise SettingsError(f"`names` must be a sequence of strings, but got {names!r}")
     if len(names) != dim or len(set(names)) != dim:
         raise SettingsError(f"`names` must be {dim} different names, but got {list(names)}")

@@ -8,33 +8,49 @@ import numpy as np
 
 from continuarm.errors import SettingsError
 
-__all__ = ["choice", "flag", "needed", "number", "whole", "wholes"]
+__all__ = ["choice", "flag", "generator", "needed", "number", "whole", "wholes"]
 
 
+LARGEST = float(np.finfo(np.float64).max)
 REAL = (int, float, np.integer, np.floating)
 
 
-def whole(name: str, value: Any, least: int) -> int:
-    """A whole number of at least `least`; 1e6 and 100000.0 count as whole."""
+def whole(name: str, value: Any, least: int, most: int = 2**53) -> int:
+    """A whole number from `least` to `most`; 1e6 and 100000.0 count as whole."""
     if isinstance(value, REAL) and not isinstance(value, bool) and value >= least:
-        if math.isfinite(value) and value == int(value):
+        if value > most:
+            raise SettingsError(f"`{name} <= {most}` must hold, but got {value!r}")
+        if value == int(value):
             return int(value)
     raise SettingsError(f"`{name}` must be a whole number >= {least}, but got {value!r}")
 
 
+def generator(rng: Any) -> np.random.Generator:
+    """Random numbers from a seed or a generator."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        raise SettingsError(f"`rng` must be a seed or a Generator, but got {rng!r}") from None
+
+
 def wholes(name: str, values: Any, least: int) -> list[int]:
     """A sequence of such numbers."""
+    if isinstance(values, np.ndarray):
+        values = values.tolist()
     if isinstance(values, str | Mapping) or not isinstance(values, Sequence):
         raise SettingsError(f"`{name}` must be a sequence of whole numbers, but got {values!r}")
     return [whole(name, value, least) for value in values]
 
 
-def number(name: str, value: Any, *, most: float = math.inf, zero: bool = False) -> float:
-    """A finite number in `(0, most]`, or `[0, most]` where zero is allowed."""
-    if isinstance(value, REAL) and not isinstance(value, bool):
-        if (0 < value <= most or (zero and value == 0)) and math.isfinite(value):
+def number(
+    name: str, value: Any, *, most: float = math.inf, least: float = 0.0, zero: bool = False
+) -> float:
+    """A finite number in `(0, most]`, or `[0, most]` where zero is allowed, at least `least`."""
+    if isinstance(value, REAL) and not isinstance(value, bool) and value >= least:
+        if (0 < value <= most or (zero and value == 0)) and value <= LARGEST:
             return float(value)
-    limit = f"0 {'<=' if zero else '<'} {name}" + (f" <= {most}" if most < math.inf else "")
+    low = f"{least} <= " if least > 0 else "0 <= " if zero else "0 < "
+    limit = f"{low}{name}" + (f" <= {most}" if most < math.inf else "")
     raise SettingsError(f"`{limit}` must hold, but got {value!r}")
 
 

@@ -30,7 +30,7 @@ class WholeNumber(click.ParamType[int]):
         """Parse the text."""
         try:
             number = float(value)
-            if number == int(number) and number >= self.least:
+            if number == int(number) and self.least <= number <= 2**53:
                 return int(value) if str(value).isdigit() else int(number)
         except (ValueError, OverflowError):
             pass
@@ -148,7 +148,7 @@ def simulate(
         commands.draw(runs, plot)
     if as_json:
         reports = [commands.report(run, seed, settings, problem_settings) for run in runs]
-        click.echo(json.dumps(reports[0] if len(reports) == 1 else {"runs": reports}))
+        click.echo(json.dumps(reports[0] if len(reports) == 1 else {"runs": reports}, default=str))
     else:
         click.echo(commands.summary(runs))
         if plot is not None:

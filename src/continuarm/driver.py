@@ -15,7 +15,6 @@ from continuarm.jit import (
     MATRIX,
     VECTOR,
     compile_entry,
-    is_ours,
     stamp,
     unpack,
 )
@@ -72,7 +71,7 @@ def run_entry(partition_class: type, learner_class: type) -> Any:
         MATRIX, VECTOR, VECTOR, MATRIX, MATRIX,
         types.int64, types.int64, VECTOR, VECTOR, VECTOR, VECTOR, VECTOR,
     )  # fmt: skip
-    return compile_entry(entry, signature, cacheable=is_ours(partition_class, learner_class))
+    return compile_entry(entry, signature, classes=(partition_class, learner_class))
 
 
 @cache

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from continuarm.box import from_unit
-from continuarm.jit import Array, compile_entry, compiled, is_ours, pack, stamp, unpack
+from continuarm.jit import Array, compile_entry, compiled, pack, stamp, unpack
 from continuarm.learners import protocol as learner
 from continuarm.learners.protocol import ALONE, FULL
 from continuarm.partitions import protocol as partition
@@ -108,7 +108,7 @@ def ask_entry(partition_class: type, learner_class: type) -> Any:
         return row, ticket
 
     signature = f"UniTuple(i8, 2)({STATE}, {V}, {V}, {V}, {V}, {V}, {V}, {V})"
-    return compile_entry(entry, signature, cacheable=is_ours(partition_class, learner_class))
+    return compile_entry(entry, signature, classes=(partition_class, learner_class))
 
 
 @cache
@@ -122,7 +122,7 @@ def tell_entry(partition_class: type, learner_class: type) -> Any:
         return tell(pcfg, lcfg, nodes, rows, pool, row, ticket, x, u, y, z, gradient)
 
     signature = f"i8({STATE}, i8, i8, {V}, {V}, {V}, f8, {V})"
-    return compile_entry(entry, signature, cacheable=is_ours(partition_class, learner_class))
+    return compile_entry(entry, signature, classes=(partition_class, learner_class))
 
 
 @cache
@@ -137,7 +137,7 @@ def recommend_entry(partition_class: type, learner_class: type) -> Any:
             recommend(pcfg, lcfg, nodes, rows, contexts[t], u, decisions[t])
 
     signature = f"void({V}, {V}, {M}, {M}, {M}, {V}, {M})"
-    return compile_entry(entry, signature, cacheable=is_ours(partition_class, learner_class))
+    return compile_entry(entry, signature, classes=(partition_class, learner_class))
 
 
 class EngineBin(NamedTuple):

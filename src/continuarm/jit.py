@@ -87,12 +87,23 @@ def compiled_allocating(function: Function) -> Function:
 
 
 def compile_entry(
-    function: Function, signature: Any, *, cacheable: bool = True, allocates: bool = False
+    function: Function,
+    signature: Any,
+    *,
+    classes: tuple[type, ...] = (),
+    cacheable: bool = True,
+    allocates: bool = False,
 ) -> Function:
     """Compile a function that Python calls, and keep the machine code on disk where possible.
 
     Numba does not notice an edited callee, so a function to be cached must close over `stamp()`.
+    Its index on disk is not safe when two processes write different functions to one, so the
+    configuration classes and the stamp are part of the name: one index, one function.
     """
+    if classes or function.__closure__ is not None:
+        names = "_".join(kind.__name__ for kind in classes)
+        function.__qualname__ += f"_{names}_{stamp()[:12]}"
+    cacheable = cacheable and is_ours(*classes)
     options = ALLOCATING if allocates else OPTIONS
     if cacheable:
         try:

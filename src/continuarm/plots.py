@@ -60,7 +60,10 @@ def regret_curves(results: Sequence[Curve], path: str | Path | None = None) -> "
     axes.legend(frameon=False, fontsize=9)
     if path is not None:
         check_path(path)
-        figure.savefig(path, dpi=200)
+        try:
+            figure.savefig(path, dpi=200)
+        except OSError as error:
+            raise SettingsError(f"a figure's file must be writable, but got {error}") from None
     return figure
 
 
@@ -72,8 +75,8 @@ def check_path(path: str | Path) -> None:
         raise SettingsError(
             f"a figure's file must end in one of {sorted(known)}, but got {str(path)!r}"
         )
-    if not path.parent.is_dir():
-        raise SettingsError(f"a figure's folder must exist, but got {str(path.parent)!r}")
+    if not path.parent.is_dir() or path.is_dir():
+        raise SettingsError(f"a figure's folder must exist, but got {str(path)!r}")
 
 
 def _curve(axes: Any, result: Curve, colour: str, style: str) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.random import Generator, SeedSequence
 from numpy.typing import NDArray
 
+from continuarm.checks import generator
 from continuarm.driver import mean_entry, run_entry
 from continuarm.jit import Array
 from continuarm.policies import BinnedPolicy, Fixed, Oracle
@@ -21,6 +22,7 @@ from continuarm.problems.functions import no_gradient
 __all__ = ["Curve", "Streams", "replicate"]
 
 BLOCK = 2**14  # numbers are drawn in whole blocks: nothing depends on where a run pauses
+PYTHON_PACE = 256  # decisions in Python between two ticks, at which a run can be stopped
 HELD_OUT = 1000  # contexts on which `recommend` is judged
 
 
@@ -76,12 +78,14 @@ def replicate(
     """Run a policy up to the last of the checkpoints `marks`."""
     problem = streams.problem
     sloped = isinstance(policy, BinnedPolicy) and policy.engine.uses_gradient
+    pace = BLOCK
     if isinstance(policy, Oracle | Fixed):
         segment = _reference_segment(policy, problem)
     elif isinstance(policy, BinnedPolicy) and problem.functions.compiled:
         segment = _compiled_segment(policy, streams)
     else:
         segment = _python_segment(policy, streams, sloped)
+        pace = PYTHON_PACE
     regret, recommended = np.empty(len(marks)), np.empty(len(marks))
     block, total, done = streams.block(sloped), 0.0, 0
     for j, mark in enumerate(marks.tolist()):
@@ -89,7 +93,7 @@ def replicate(
             if done % BLOCK == 0 and done > 0:
                 block = streams.block(sloped)
             start = done % BLOCK
-            stop = min(BLOCK, start + mark - done)
+            stop = min(BLOCK, start + mark - done, start + pace)
             total = segment(block, start, stop, total)
             done += stop - start
             tick(stop - start)
@@ -208,6 +212,7 @@ def compile_all(policy: Any, problem: Problem) -> None:
 
 def generator_seed(rng: Generator | int | None) -> SeedSequence:
     """The root of all streams of a simulation."""
+    made = generator(rng)  # also refuses what is no seed
     if rng is None or isinstance(rng, int | np.integer):
-        return SeedSequence(rng)
-    return SeedSequence(np.random.default_rng(rng).integers(0, 2**63, 4).tolist())
+        return SeedSequence(rng if rng is None else int(rng))
+    return SeedSequence(made.integers(0, 2**63, 4).tolist())

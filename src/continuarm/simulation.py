@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
-from continuarm.checks import whole
+from continuarm.checks import REAL, whole
 from continuarm.errors import SettingsError
 from continuarm.policies import BinnedPolicy, Fixed, Oracle, policy_for
 from continuarm.problems import Problem
@@ -81,7 +81,9 @@ def simulate(
             curves = [run.result() for run in runs]
         except BaseException:  # an error or Ctrl-C: the other threads end at their next tick
             stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
             raise
+    tick(0)
     return Result(
         policy=_name(policy, policies[0]),
         problem=problem.name,
@@ -142,7 +144,7 @@ def _check_fit(policy: BinnedPolicy, problem: Problem) -> None:
 
 
 def _checkpoints(given: int | Sequence[int] | None, horizon: int) -> NDArray[np.int64]:
-    if given is None or isinstance(given, int | float):
+    if given is None or isinstance(given, REAL):
         count = DEFAULT_CHECKPOINTS if given is None else whole("checkpoints", given, 1)
         spaced = np.geomspace(min(10, horizon), horizon, count) if count > 1 else [horizon]
         return np.unique([*np.rint(spaced).astype(np.int64).tolist(), horizon])
@@ -163,7 +165,7 @@ def _ticker(progress: Callable[[int], None] | None, stop: Event) -> Callable[[in
             return
         with lock:
             waiting[0] += done
-            if waiting[0] >= TICK:
+            if waiting[0] >= TICK or done == 0:
                 progress(waiting[0])
                 waiting[0] = 0
 

@@ -32,7 +32,7 @@ def _shared(
         "horizon": None if horizon is None else checks.whole("horizon", horizon, 1),
         "curvature": None if curvature is None else checks.number("curvature", curvature),
         "step": None if step is None else checks.number("step", step),
-        "width": checks.number("width", width, most=0.5),  # reading 5
+        "width": checks.number("width", width, most=0.5, least=1e-6),  # reading 5
         "holder": checks.number("holder", holder, most=2.0),  # reading 13
         "probe": probe,
         "average": checks.flag("average", average),
@@ -103,7 +103,7 @@ class StaticKWSA(BinnedPolicy):
         if isinstance(bins, str):
             checks.choice("bins", bins, dict.fromkeys(schedules.BINS))
         else:
-            bins = checks.whole("bins", bins, 1)
+            bins = checks.whole("bins", bins, 1, 10**9)
         super().__init__(
             context, decision, start=start, rng=rng, settings=settings | {"bins": bins}
         )
@@ -162,7 +162,7 @@ class AdaptiveKWSA(BinnedPolicy):
         if isinstance(depth, str):
             checks.choice("depth", depth, dict.fromkeys(schedules.DEPTHS))
         else:
-            depth = checks.whole("depth", depth, 0)
+            depth = checks.whole("depth", depth, 0, 50)
         if isinstance(split_after, str):
             checks.choice("split_after", split_after, dict.fromkeys(schedules.SPLITS))
         else:

@@ -34,4 +34,7 @@ def resolve_step(step: float | None, curvature: float | None) -> float:
         return step
     if curvature is None:
         raise SettingsError("`curvature` or `step` is needed, but got neither")
-    return schedules.step(curvature)
+    step = schedules.step(curvature)
+    if not step < 1e300:
+        raise SettingsError(f"`curvature` must be large enough for a step, but got {curvature}")
+    return step

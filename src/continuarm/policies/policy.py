@@ -2,12 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from copy import copy
+from secrets import token_hex
+from threading import Lock
 from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from continuarm import checks
 from continuarm.box import Box, to_unit
 from continuarm.decision import Bin, Decision, Decisions
 from continuarm.engine import Engine
@@ -17,6 +19,7 @@ from continuarm.jit import Array
 __all__ = ["BinnedPolicy", "Hints", "Policy"]
 
 EMPTY: Array = np.empty(0)
+MOST_DIMENSIONS = 2**19  # a ticket counts the slots of a stencil
 
 
 class Policy(Protocol):
@@ -67,8 +70,10 @@ class BinnedPolicy(ABC):
         for option, box in (("context", context), ("decision", decision)):
             if not isinstance(box, Box):
                 raise SettingsError(f"`{option}` must be a Box, but got {box!r}")
-        if decision.dim == 0:
-            raise SettingsError("`decision` must have at least one dimension, but got 0")
+        if not 1 <= decision.dim <= MOST_DIMENSIONS:
+            raise SettingsError(
+                f"`decision` must have 1 to {MOST_DIMENSIONS} dimensions, but got {decision.dim}"
+            )
         self.context, self.decision = context, decision
         self.settings = settings
         if start is None:
@@ -77,14 +82,24 @@ class BinnedPolicy(ABC):
             first = decision.point(start)
             self._start = decision.to_unit(first)
             self.settings = settings | {"start": first.tolist()}
-        self._token = object()  # tells this policy's decisions from another's
+        self._token = token_hex(8)  # tells this policy's decisions from another's
+        self._lock = Lock()
         self._bounds = tuple(
             np.array(b) for b in (context.low, context.high, decision.low, decision.high)
         )
-        self._rng = np.random.default_rng(rng)
+        self._rng = checks.generator(rng)
         self._engine = None
         self._open = {}
         self._next_id = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=Lock())
+
+    def __copy__(self) -> Self:
+        return self.copy()
 
     @abstractmethod
     def _design(self, horizon: int | None, hints: Hints | None) -> tuple[Any, Any]:
@@ -118,18 +133,23 @@ class BinnedPolicy(ABC):
 
     def copy(self, rng: np.random.Generator | int | None = None) -> Self:
         """An independent policy in the same state, with other random numbers if given."""
-        other = copy(self)
+        other = object.__new__(type(self))
+        other.__setstate__(self.__getstate__())
         other._engine = None if self._engine is None else self._engine.copy()
         other._open = dict(self._open)
         if rng is None:
             other._rng = np.random.Generator(type(self._rng.bit_generator)())
             other._rng.bit_generator.state = self._rng.bit_generator.state
         else:
-            other._rng = np.random.default_rng(rng)
+            other._rng = checks.generator(rng)
         return other
 
     def ask(self, context: ArrayLike | Mapping[str, float] = ()) -> Decision:
         """A decision for this context; it may explore. About 4 µs at `dy = 2`."""
+        with self._lock:
+            return self._ask(context)
+
+    def _ask(self, context: ArrayLike | Mapping[str, float]) -> Decision:
         engine = self.engine
         given = self.context.array(context)
         x, y, value = np.empty(engine.dx), np.empty(engine.dy), np.empty(engine.dy)
@@ -148,7 +168,8 @@ class BinnedPolicy(ABC):
         self, decision: Decision | int, payoff: float, *, gradient: ArrayLike | None = None
     ) -> None:
         """Learn the payoff of a decision, in any order; each decision once."""
-        self._tell(self._id(decision), _payoff(payoff), self._gradient(gradient))
+        with self._lock:
+            self._tell(self._id(decision), _payoff(payoff), self._gradient(gradient))
 
     def recommend(self, context: ArrayLike | Mapping[str, float] = ()) -> Array:
         """The best decision known now; explores nothing and changes nothing."""
@@ -157,7 +178,8 @@ class BinnedPolicy(ABC):
     def ask_many(self, contexts: ArrayLike) -> Decisions:
         """Decisions for contexts of shape `(n, dx)`, as if asked one after the other."""
         points = self.context.points(contexts)
-        decisions = [self.ask(point) for point in points]
+        with self._lock:
+            decisions = [self._ask(point) for point in points]
         return Decisions(
             np.array([d.id for d in decisions], np.int64),
             points,
@@ -172,6 +194,12 @@ class BinnedPolicy(ABC):
         gradients: ArrayLike | None = None,
     ) -> None:
         """Learn many payoffs, as if told one after the other; all of them or none."""
+        with self._lock:
+            self._tell_many(decisions, payoffs, gradients)
+
+    def _tell_many(
+        self, decisions: Decisions | ArrayLike, payoffs: ArrayLike, gradients: ArrayLike | None
+    ) -> None:
         ids = [self._id(id_) for id_ in _ids(decisions)]
         values = [_payoff(payoff) for payoff in _listed(payoffs)]
         if len(values) != len(ids) or len(set(ids)) < len(ids):
@@ -179,7 +207,7 @@ class BinnedPolicy(ABC):
                 f"{len(ids)} different decisions need as many payoffs, but got "
                 f"{len(set(ids))} different decisions and {len(values)} payoffs"
             )
-        slopes = [None] * len(ids) if gradients is None else list(np.asarray(gradients))
+        slopes = [None] * len(ids) if gradients is None else _listed(gradients)
         if len(slopes) != len(ids):
             raise InputError(f"{len(ids)} gradients are needed, but got {len(slopes)}")
         for id_, value, slope in zip(
@@ -190,10 +218,14 @@ class BinnedPolicy(ABC):
     def recommend_many(self, contexts: ArrayLike) -> Array:
         """The best decisions known now for contexts of shape `(n, dx)`."""
         units = self.context.to_unit(self.context.points(contexts))
-        return self.decision.from_unit(self.engine.recommend(np.ascontiguousarray(units)))
+        with self._lock:
+            best = self.engine.recommend(np.ascontiguousarray(units))
+        return self.decision.from_unit(best)
 
     def bins(self) -> list[Bin]:
         """The bins that have been visited and not split, in the order in which they were made."""
+        with self._lock:
+            found = self.engine.bins()
         return [
             Bin(
                 self.context.from_unit(b.low),
@@ -204,14 +236,14 @@ class BinnedPolicy(ABC):
                 b.progress,
                 self.decision.from_unit(b.best),
             )
-            for b in self.engine.bins()
+            for b in found
         ]
 
     def _id(self, decision: Any) -> int:
         id_ = decision
         if isinstance(decision, Decision):
             id_ = decision.id
-            if decision.policy is not self._token:
+            if decision.policy != self._token:
                 raise UnknownDecisionError(
                     f"the decision must be of this policy, but got {decision!r} of another"
                 )
@@ -239,9 +271,9 @@ class BinnedPolicy(ABC):
 def _payoff(payoff: Any) -> float:
     try:
         value = float(payoff)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"the payoff must be a finite number, but got {payoff!r}") from None
-    if not np.isfinite(value) or isinstance(payoff, bool | str):
+    if not np.isfinite(value) or isinstance(payoff, bool | np.bool_ | str | bytes):
         raise InputError(f"the payoff must be a finite number, but got {payoff!r}")
     return value
 
@@ -250,14 +282,17 @@ def _listed(payoffs: ArrayLike) -> list[Any]:
     if isinstance(payoffs, np.ndarray):
         payoffs = payoffs.tolist()
     if not isinstance(payoffs, Sequence) or isinstance(payoffs, str):
-        raise InputError(f"a sequence of payoffs is needed, but got {payoffs!r}")
+        raise InputError(f"a sequence is needed, but got {payoffs!r}")
     return list(payoffs)
 
 
 def _ids(decisions: Decisions | ArrayLike) -> list[int]:
     if isinstance(decisions, Decisions):
         decisions = decisions.ids
-    ids: NDArray[Any] = np.asarray(decisions)
+    try:
+        ids: NDArray[Any] = np.asarray(decisions)
+    except ValueError:
+        raise InputError(f"`Decisions` or whole numbers are needed, got {decisions!r}") from None
     if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
         raise InputError(f"`Decisions` or whole numbers are needed, but got {decisions!r}")
     return [int(id_) for id_ in ids]

@@ -67,8 +67,8 @@ class RobbinsMonro(BinnedPolicy):
             "curvature": None if curvature is None else checks.number("curvature", curvature),
             "step": None if step is None else checks.number("step", step),
             "holder": checks.number("holder", holder, most=2.0),
-            "bins": None if bins is None else checks.whole("bins", bins, 1),
-            "depth": None if depth is None else checks.whole("depth", depth, 0),
+            "bins": None if bins is None else checks.whole("bins", bins, 1, 10**9),
+            "depth": None if depth is None else checks.whole("depth", depth, 0, 50),
             "split_after": None
             if split_after is None
             else checks.wholes("split_after", split_after, 1),

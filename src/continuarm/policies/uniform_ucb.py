@@ -51,7 +51,7 @@ class UniformUCB(BinnedPolicy):
         settings: dict[str, Any] = {
             "horizon": None if horizon is None else checks.whole("horizon", horizon, 1),
             "holder": checks.number("holder", holder, most=2.0),
-            "bins": None if bins is None else checks.whole("bins", bins, 1),
+            "bins": None if bins is None else checks.whole("bins", bins, 1, 10**9),
             "arms": None if arms is None else checks.whole("arms", arms, 1),
             "scale": checks.number("scale", scale, zero=True),
         }

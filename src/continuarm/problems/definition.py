@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from continuarm.box import Box
-from continuarm.errors import ProblemError, SettingsError
+from continuarm.checks import number
+from continuarm.errors import ContinuarmError, ProblemError, SettingsError
 from continuarm.jit import Array
 from continuarm.problems.functions import (
     Functions,
@@ -71,11 +72,10 @@ class Problem:
                 raise SettingsError(f"`{option}` must be a Box, but got {box!r}")
         if decision.dim == 0:
             raise SettingsError("`decision` must have at least one dimension, but got 0")
-        if not (isinstance(noise, int | float) and 0 <= noise < np.inf):
-            raise SettingsError(f"`noise >= 0` must hold, but got {noise!r}")
+        noise = number("noise", noise, zero=True)
         for option, bound in (("curvature", curvature), ("curvature_max", curvature_max)):
-            if bound is not None and not 0 < bound < np.inf:
-                raise SettingsError(f"`{option} > 0` must hold, but got {bound!r}")
+            if bound is not None:
+                number(option, bound)
         if not callable(contexts) and contexts != "uniform":
             raise SettingsError(
                 f'`contexts` must be "uniform" or a function, but got {contexts!r}'
@@ -134,7 +134,9 @@ class Problem:
         trial = self.draw_contexts(np.random.default_rng(0), CHECKED)
         try:
             return prepare_at(trial)
-        except (ArithmeticError, LookupError, TypeError, AttributeError, NameError) as error:
+        except ContinuarmError:
+            raise
+        except Exception as error:
             raise ProblemError(
                 "the functions of a problem must work at every point of its boxes, "
                 f"but got {type(error).__name__}: {error}"
@@ -149,7 +151,12 @@ class Problem:
         """`n` contexts in the box's units, shape `(n, dx)`."""
         if not callable(self._contexts):
             return self.context.from_unit(rng.random((n, self.context.dim)))
-        drawn = np.ascontiguousarray(self._contexts(rng, n), np.float64)
+        try:
+            drawn = np.ascontiguousarray(self._contexts(rng, n), np.float64)
+        except Exception as error:
+            raise ProblemError(
+                f"`contexts(rng, {n})` must give numbers, but got {type(error).__name__}: {error}"
+            ) from error
         if drawn.shape != (n, self.context.dim):
             raise ProblemError(
                 f"`contexts(rng, {n})` must have shape {(n, self.context.dim)}, "

@@ -7,6 +7,7 @@ a user's own problem runs through the same machine code as a named one.
 import warnings
 from collections.abc import Callable
 from functools import cache
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import numba
@@ -69,6 +70,9 @@ def prepare(sources: Sources, decision: Box, contexts: Array) -> Functions:
     for x, y in points:
         _check_plain(plain, sources, x, y, decision)
     try:
+        for function in sources[:3]:
+            if function is not None and not isinstance(_source(function), FunctionType):
+                raise numba.core.errors.TypingError(f"{function!r} is not a plain function")
         compiled = _compile(sources, decision.dim)
     except numba.core.errors.NumbaError as error:
         warnings.warn(

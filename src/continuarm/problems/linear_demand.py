@@ -44,7 +44,7 @@ def linear_demand(*, dx: int = 2, dy: int = 3, seed: int = 0) -> Problem:
     rng = np.random.default_rng(whole("seed", seed, 0))
     waves = np.column_stack([rng.uniform(-4.0, 4.0, (dy, dx)), rng.uniform(0.0, 6.0, dy)])
     slopes = np.full((dy, dy), -CROSS / max(dy - 1, 1))  # B
-    np.fill_diagonal(slopes, OWN)
+    np.fill_diagonal(slopes, OWN if dy > 1 else OWN - CROSS)  # alone, nobody sends customers
     inverse = np.linalg.inv(2.0 * slopes)
 
     def mean_payoff(x: Array, p: Array) -> float:

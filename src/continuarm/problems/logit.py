@@ -146,14 +146,25 @@ def logit_demand(*, dx: int = 2, dy: int = 3, seed: int = 0) -> Problem:
     if dy > 5:
         raise SettingsError(f"`dy <= 5` must hold, but got {dy}")
     rng = np.random.default_rng(whole("seed", seed, 0))
-    weight = 0.5 / max(dx, 1)
-    levels = rng.uniform(0.5, 1.1, dy) - np.log(dy)
+    weight = 0.4 / max(dx, 1)
+    levels = rng.uniform(0.5, 1.0, dy) - np.log(dy)
     appeal = np.column_stack([levels, weight * rng.uniform(-1.0, 1.0, (dy, dx))])
     sensitivity = np.append(1.0, weight * rng.uniform(-0.5, 0.5, dx))
     costs = rng.uniform(0.5, 1.0, dy)
-    box = Box(costs + 0.6, costs + 1.7)
+    low, high = _margins(appeal, sensitivity, costs)
+    box = Box(costs + 0.6 * low, costs + 1.05 * high)
     sample = np.unique(rng.integers(0, 3, (200, dx)), axis=0) / 2.0  # corners, edges, centre
     return _problem(Box.unit(dx), box, appeal, sensitivity, costs, None, sample, "logit-demand")
+
+
+def _margins(appeal: Array, sensitivity: Array, costs: Array) -> tuple[float, float]:
+    """Bounds of the best margin over the cube: it rises with α and falls with b."""
+    ends = []
+    for sign in (-1.0, 1.0):
+        alpha = appeal[:, 0] + sign * np.maximum(sign * appeal[:, 1:], 0.0).sum(axis=1)
+        b = sensitivity[0] - sign * np.maximum(-sign * sensitivity[1:], 0.0).sum()
+        ends.append((1.0 + _lambert(float(np.exp(alpha - b * costs - 1.0).sum()))) / b)
+    return float(ends[0]), float(ends[1])
 
 
 def orange_juice() -> Problem:

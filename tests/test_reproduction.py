@@ -1,0 +1,173 @@
+"""The report: its tables are computed from the runs, its figures show them."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars
+import pytest
+
+import continuarm as ca
+from continuarm import reproduction
+from continuarm.errors import SettingsError
+from continuarm.reproduction import claims, measures
+from continuarm.reproduction.plan import CORRECTED, PRINTED, STUDIES, half_decades, uniform_fits
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A quick reproduction of everything."""
+    folder = tmp_path_factory.mktemp("reproduction")
+    reproduction.reproduce(folder, quick=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def runs(folder: Path) -> polars.DataFrame:
+    return polars.read_parquet(folder / "runs.parquet")
+
+
+def synthetic(slopes: dict[str, float], horizons: list[int]) -> polars.DataFrame:
+    """Runs with known slopes and small, paired noise."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for seed in range(6):
+        shared = rng.normal(0, 0.01)
+        for policy, slope in slopes.items():
+            rows += [
+                {
+                    "policy": policy,
+                    "problem": "two-communities",
+                    "horizon": horizon,
+                    "seed": seed,
+                    "regret": horizon**slope * np.exp(shared),
+                }
+                for horizon in horizons
+            ]
+    return polars.DataFrame(rows)
+
+
+def test_slopes_and_ratios_are_recovered() -> None:
+    table = synthetic({"static": 0.7, "uniform": 0.8}, half_decades(3, 7))
+    found = measures.slope(measures.curve(table, "static", "two-communities"), 10**4)
+    assert found.low <= 0.7 + 1e-9
+    assert found.high >= 0.7 - 1e-9
+    assert found.value == pytest.approx(0.7, abs=1e-6)
+    ratio = measures.ratio(table, "static", "uniform", "two-communities", 10**7)
+    assert ratio.value == pytest.approx(10**-0.7)
+    assert ratio.high - ratio.low < 1e-9  # paired: the shared noise cancels
+    curve = measures.curve(table, "static", "two-communities")
+    np.testing.assert_allclose(curve.half, curve.error * 2.5706, rtol=1e-4)  # t, 5 degrees
+
+
+def test_claims_follow_from_the_runs() -> None:
+    slopes = {
+        "static": 0.66, "adaptive": 0.66, "uniform": 0.9,
+        "static, alternate": 0.6, "adaptive, alternate": 0.55, "uniform, tuned": 0.8,
+        "static, central": 0.6, "adaptive, central": 0.6,
+    }  # fmt: skip
+    table = synthetic(slopes, half_decades(3, 7))
+    seconds = {"static": 2.0, "adaptive": 4.0, "uniform": 1.0}
+    columns = claims.claims_table(table, seconds).columns
+    plain = claims.claims_table(table, seconds).rows
+    verdicts = [(row[3], row[5]) for row in plain]
+    assert verdicts == [
+        ("yes", "no"),  # static near 2/3: 0.66, 0.6
+        ("yes", "no"),
+        ("no", "yes"),  # uniform near 4/5: 0.9, 0.8
+        ("yes", "yes"),  # static ahead of uniform
+        ("yes", "yes"),
+        ("no", "yes"),  # adaptive ahead of static: equal, ahead
+        ("no", ""),  # uniform slower than static: 0.5
+        ("no", ""),  # adaptive only slightly slower: 2
+    ]
+    assert columns[0] == "claim"
+
+
+def test_every_curve_is_there(runs: polars.DataFrame) -> None:
+    assert set(runs["study"]) == set(STUDIES)
+    regret = runs.filter(polars.col("study") == "regret")
+    assert set(regret["policy"]) == set(PRINTED) | set(CORRECTED)
+    assert set(regret["horizon"]) == set(half_decades(3, 5))
+    assert runs["regret"].is_finite().all()
+    assert (runs["regret"] > 0).all()
+
+
+def test_the_full_plan_is_what_was_promised() -> None:
+    (full,) = STUDIES["regret"]().full
+    assert full.horizons == half_decades(3, 7)
+    assert full.horizons[-1] == 10**7
+    assert all(n == (20 if t <= 10**6 else 5) for t, n in full.replications.items())
+    dims = {next(iter(e.problems)) for e in STUDIES["dimension"]().full}
+    assert dims == {f"dy = {dy}" for dy in (1, 2, 5, 10, 20, 50)}
+    assert uniform_fits(2, 10**5)
+    assert not uniform_fits(50, 10**6)
+
+
+def test_the_report_agrees_with_the_stored_runs(folder: Path, runs: polars.DataFrame) -> None:
+    """Recompute the claims from runs.parquet; every number must stand in the report."""
+    regret = runs.filter(polars.col("study") == "regret")
+    seconds, _ = reproduction.command.timing(folder, quick=True)
+    table = claims.claims_table(regret, seconds)
+    report = (folder / "report.html").read_text()
+    for row in table.text():
+        for cell in row:
+            assert cell.replace("<", "&lt;") in report
+    for name in ("dimension", "lower-bound", "contexts"):
+        study = runs.filter(polars.col("study") == name)
+        maker = {
+            "dimension": claims.dimension_table,
+            "lower-bound": claims.lower_bound_table,
+            "contexts": claims.context_table,
+        }[name]
+        for row in maker(study).text():
+            assert row[-1] in report
+
+
+def test_the_report_opens_offline(folder: Path) -> None:
+    report = (folder / "report.html").read_text()
+    assert report.count("<svg") == len(STUDIES)
+    outside = re.findall(r'(?:src|href|url\()="?(https?:[^"]*)', report)
+    assert outside == []
+    ids = re.findall(r'\bid="([^"]+)"', report)
+    assert len(ids) == len(set(ids))
+    targets = set(re.findall(r'xlink:href="#([^"]+)"', report))
+    assert targets <= set(ids)
+
+
+def test_figures_come_in_three_formats(folder: Path) -> None:
+    for name in STUDIES:
+        for form, start in (("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")):
+            assert (folder / f"{name}.{form}").read_bytes().startswith(start)
+
+
+def test_csv_and_parquet_hold_the_same(folder: Path, runs: polars.DataFrame) -> None:
+    csv = polars.read_csv(folder / "runs.csv")
+    assert csv.columns == runs.columns
+    assert csv.height == runs.height
+    np.testing.assert_allclose(csv["regret"], runs["regret"])
+
+
+def test_a_second_start_does_nothing_again(folder: Path) -> None:
+    journal = (folder / "runs.jsonl").read_text()
+    table = reproduction.reproduce(folder, quick=True, chosen=["regret"])
+    assert (folder / "runs.jsonl").read_text() == journal
+    assert table is not None
+    assert len(table.rows) == 8
+
+
+def test_printed_slopes_lie_where_they_were_measured(runs: polars.DataFrame) -> None:
+    """Wide enough for 4 seeds up to 10^5: the design's 0.70, 0.70 and 0.91, plus or minus 0.08."""
+    regret = runs.filter(polars.col("study") == "regret")
+    for policy, expected in (("static", 0.70), ("adaptive", 0.70), ("uniform", 0.91)):
+        found = measures.slope(measures.curve(regret, policy, "two-communities"), 10**3)
+        assert found.value == pytest.approx(expected, abs=0.08)
+    ratio: Any = measures.ratio(regret, "static", "uniform", "two-communities", 10**5)
+    assert ratio.high < 0.5
+
+
+def test_an_unknown_figure_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="the figure must be one of"):
+        reproduction.reproduce(tmp_path, chosen=["everything"])
+    assert ca.Experiment is not None
