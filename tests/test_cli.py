@@ -142,6 +142,15 @@ def test_a_problem_and_a_policy_from_files(tmp_path: Path) -> None:
         (["--set", "colour=red"], "takes the settings"),
         (["--set", "width"], "`key=value` is needed, but got 'width'"),
         (["--set", "width=wide"], "`1e-06 <= width <= 0.5` must hold, but got 'wide'"),
+        (["--set", "split_after=5"], "`split_after` must be a sequence of whole numbers"),
+        (["--set", "rng=abc"], "`rng` must be a seed or a Generator, but got 'abc'"),
+        (["--set", "depth=600"], "`depth <= 50` must hold, but got 600"),
+        (["--policy", "static-kwsa", "--set", "bins=1e30"], "`bins <= 1000000000` must hold"),
+        (["--horizon", "1e19"], "a whole number >= 1 is needed, but got '1e19'"),
+        (["--problem", "quadratic", "--problem-set", "rotation=no"], "must be true or false"),
+        (["--problem", "quadratic", "--problem-set", "dx=a"], "`dx` must be a whole number"),
+        (["--problem", "linear-demand", "--noise", "0.5"], "takes the settings"),
+        (["--plot", "folder.png"], "a figure's folder must exist"),
         (["--set", "step=null", "--set", "depth=1.5"], "`depth` must be a whole number"),
         (["--problem-set", "dy=3"], "takes the settings ['noise'], but got ['dy']"),
         (["--problem", "nowhere.py:p"], "a file is needed, but 'nowhere.py' is not there"),
@@ -167,6 +176,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
     (tmp_path / "raises.py").write_text("1 / 0")
     (tmp_path / "empty.py").write_text("")
     (tmp_path / "three.py").write_text("p = 3")
+    (tmp_path / "folder.png").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["continuarm", "simulate", "--horizon", "100", *arguments])
     with pytest.raises(SystemExit) as exit_:

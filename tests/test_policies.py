@@ -302,6 +302,77 @@ def test_the_references() -> None:
         ca.Fixed().recommend()
 
 
+def test_one_policy_serves_many_threads() -> None:
+    """Nothing is lost or torn: every decision is finite, counted once, and told once."""
+    policy = make("AdaptiveKWSA")
+    failures: list[Any] = []
+
+    def work(seed: int) -> None:
+        try:
+            for x in contexts(2000, seed):
+                decision = policy.ask(x)
+                assert ((DECISION.low <= decision.value) & (decision.value <= DECISION.high)).all()
+                policy.tell(decision, float(x[0]) / 100)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(s,)) for s in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    rows = policy.engine.rows
+    assert rows[:, 2].sum() == rows[:, 3].sum() == 8000  # asked, told
+    assert not policy._open
+
+
+@pytest.mark.parametrize("settings", [{"width": 1e-6}, {"width": 0.5}, {"step": 1e250}])
+@pytest.mark.parametrize("probe", ["forward", "central"])
+def test_extreme_settings_and_payoffs_keep_iterates_in_the_box(settings: Any, probe: Any) -> None:
+    policy = ca.StaticKWSA(
+        ca.Box.unit(0), DECISION, bins=1, probe=probe, **({"step": 1.0} | settings)
+    )
+    for payoff in (0.0, 1.7e308, -1.7e308, 5e-324, 0.0) * 20:
+        policy.tell(policy.ask(), payoff)
+        DECISION.point(policy.recommend())
+
+
+@pytest.mark.parametrize("value", [10**400, "1", b"1", None, [1], {}, 1j, np.True_])
+def test_odd_values_are_refused_by_our_own_errors(value: Any) -> None:
+    policy = make("StaticKWSA")
+    decision = policy.ask([37, 0])
+    before = state(policy)
+    calls: list[Any] = [
+        lambda: policy.tell(decision, value),
+        lambda: policy.tell(value, 1.0),
+        lambda: policy.tell_many(value, [1.0]),
+        lambda: make("StaticKWSA", horizon=value or "x"),
+        lambda: make("StaticKWSA", rng="x"),
+    ]
+    if value is not np.True_:  # a context of booleans is a context of numbers
+        calls.append(lambda: policy.ask([value, 0]))
+    if not isinstance(value, list):  # one payoff in a list is one payoff
+        calls.append(lambda: policy.tell_many([decision.id], value))
+    for call in calls:
+        with pytest.raises((InputError, SettingsError, UnknownDecisionError)):
+            call()
+    assert state(policy) == before
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    policy = ca.AdaptiveKWSA(
+        CONTEXT,
+        DECISION,
+        horizon=np.int64(1000),  # type: ignore[arg-type]
+        step=np.float32(0.5),  # type: ignore[arg-type]
+        depth=np.int32(2),  # type: ignore[arg-type]
+        split_after=np.array([1, 4]),  # type: ignore[arg-type]
+    )
+    policy.tell(policy.ask(np.array([37, 0])).id, float(np.float32(1.0)))
+    assert policy.describe()["partition"]["split_after"] == [1.0, 4.0]
+
+
 def test_policies_of_many_threads_do_not_meet() -> None:
     """Compiled code shares nothing: policies in threads decide as they do alone."""
     alone = [learn(make("AdaptiveKWSA"), 300, seed=s) for s in range(4)]

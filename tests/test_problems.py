@@ -1,6 +1,9 @@
 """One contract for every problem, and what a user's own problem may be."""
 
+import functools
+import itertools
 import json
+import math
 import warnings
 from typing import Any
 
@@ -161,6 +164,30 @@ def test_orange_juice_is_the_world_that_was_fitted() -> None:
         assert world.best_payoff(store["demographics"]) == pytest.approx(payoff, abs=2e-6)
 
 
+@pytest.mark.parametrize("dx", [0, 1, 3])
+@pytest.mark.parametrize("dy", [1, 2, 4])
+def test_every_seed_of_the_demand_problems_is_sound(dx: int, dy: int) -> None:
+    """Best prices inside the box at the corners, concave, and probabilities that are ones."""
+    corners = np.array(list(itertools.product([0.0, 1.0], repeat=dx))).reshape(2**dx, dx)
+    for seed in range(40):
+        logit = ca.problem("logit-demand", dx=dx, dy=dy, seed=seed)
+        linear = ca.problem("linear-demand", dx=dx, dy=dy, seed=seed)
+        assert logit.curvature is not None
+        assert logit.curvature > 0
+        for x in corners:
+            for world in (logit, linear):
+                best = world.sources.best_decision
+                assert best is not None
+                world.decision.point(best(x))
+    ends = linear.decision.low, linear.decision.high
+    for x in corners:
+        for p in itertools.product(*zip(*ends, strict=True)):
+            margins = [linear.payoff(x, p, np.random.default_rng(k)) for k in range(400)]
+            mean = linear.mean_payoff(x, p)
+            error = np.std(margins) / 20
+            assert abs(float(np.mean(margins)) - mean) < 6 * max(float(error), 0.01)
+
+
 def test_names_and_settings_are_checked() -> None:
     with pytest.raises(SettingsError, match=r"must be one of .*, but got 'twocommunities'"):
         ca.problem("twocommunities")
@@ -258,6 +285,26 @@ def own_with_curvature(world: ca.Problem) -> ca.Problem:
     return world
 
 
+def test_callable_objects_run_in_python() -> None:
+    def scaled(x: Array, y: Array, factor: float) -> Any:
+        return -factor * (y[0] - x[0]) ** 2 - y[1] ** 2
+
+    for function in (functools.partial(scaled, factor=2.0), Callable(2.0), Callable(2.0).call):
+        world = own(mean_payoff=function)
+        with pytest.warns(UserWarning, match="runs in Python"):
+            assert world.mean_payoff([0.5], [1.5, 0.0]) == -2.0
+
+
+class Callable:
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    def __call__(self, x: Array, y: Array) -> Any:
+        return -self.factor * (y[0] - x[0]) ** 2 - y[1] ** 2
+
+    call = __call__
+
+
 def test_python_and_compiled_runs_agree() -> None:
     """The same problem, compiled and not, gives the same run."""
 
@@ -321,6 +368,8 @@ def test_a_function_that_differs_when_compiled_is_refused() -> None:
         ({"mean_payoff": lambda x, y: np.nan}, "`mean_payoff` must return a finite number"),
         ({"mean_payoff": lambda x, y: y[0] / 0}, "ZeroDivisionError|finite number"),
         ({"mean_payoff": lambda x: 0.0}, "TypeError"),
+        ({"mean_payoff": lambda x, y: math.sqrt(-1 - y[0])}, "ValueError"),
+        ({"contexts": lambda rng, n: "many"}, "must give numbers"),
         ({"best_decision": lambda x: (1.0,)}, "`best_decision` must return 2 finite numbers"),
         ({"best_decision": lambda x: (1.0, 9.0)}, "`best_decision` must lie in"),
         ({"sample_payoff": lambda x, y, rng: None}, "`sample_payoff` must return a finite"),

@@ -126,6 +126,23 @@ def test_machine_code_is_cached_and_an_edit_anywhere_recompiles(copied: Path) ->
     assert edited.stdout != first.stdout
 
 
+def test_each_pair_of_classes_has_an_index_of_its_own(copied: Path) -> None:
+    """Numba's index is not safe when two processes write different functions to one."""
+    where = {"PYTHONPATH": str(copied), "NUMBA_CACHE_DIR": str(copied.parent / "cache")}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", SIMULATION.replace("static-kwsa", name)],
+            cwd=copied,
+            env={**os.environ, **where},
+        )
+        for name in ("static-kwsa", "uniform-ucb")
+    ]
+    assert [process.wait() for process in processes] == [0, 0]
+    names = [path.name for path in (copied.parent / "cache").rglob("*.nbi")]
+    for pair in ("Grid_KieferWolfowitz", "Grid_GridUCB"):
+        assert sum(pair in name and name.startswith("driver") for name in names) == 1
+
+
 def test_it_works_where_no_cache_can_be_written(copied: Path) -> None:
     """Folders that are files: nobody, not even root, can write into them."""
     for folder in [copied / "continuarm", *(copied / "continuarm").glob("*/")]:

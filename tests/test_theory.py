@@ -70,6 +70,21 @@ def test_the_error_stays_under_the_bound_and_the_bound_says_something(
     assert bound[-1] < 0.05 * dy
 
 
+def test_the_bound_of_the_papers_example_is_below_one_after_eleven_thousand_stencils() -> None:
+    world = ca.problem("two-communities")
+    assert world.curvature is not None
+    assert world.curvature_max is not None
+    bound = THEORY.error_bound(
+        12_000,
+        dy=2,
+        curvature=world.curvature,
+        curvature_max=world.curvature_max,
+        noise=0.1,
+        step=THEORY.step(world.curvature),
+    )
+    assert 10_500 < int(np.argmax(bound < 1)) < 11_500
+
+
 def test_the_regret_stays_under_its_bound() -> None:
     world = ca.problem("quadratic", dx=0, dy=2, condition=2.0)
     assert world.curvature is not None

@@ -46,6 +46,8 @@ def number(
     name: str, value: Any, *, most: float = math.inf, least: float = 0.0, zero: bool = False
 ) -> float:
     """A finite number in `(0, most]`, or `[0, most]` where zero is allowed, at least `least`."""
+    if isinstance(value, np.floating):
+        value = float(value)
     if isinstance(value, REAL) and not isinstance(value, bool) and value >= least:
         if (0 < value <= most or (zero and value == 0)) and value <= LARGEST:
             return float(value)

@@ -29,6 +29,7 @@ class Journal:
             self._file = path.open("a+", encoding="utf-8")
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            self._file.close()
             raise SettingsError(f"{path} must not be in use, but another run writes it") from None
         except OSError as error:
             raise SettingsError(f"the folder must be writable, but got {error}") from None

@@ -281,7 +281,7 @@ def _payoff(payoff: Any) -> float:
 def _listed(payoffs: ArrayLike) -> list[Any]:
     if isinstance(payoffs, np.ndarray):
         payoffs = payoffs.tolist()
-    if not isinstance(payoffs, Sequence) or isinstance(payoffs, str):
+    if not isinstance(payoffs, Sequence) or isinstance(payoffs, str | bytes):
         raise InputError(f"a sequence is needed, but got {payoffs!r}")
     return list(payoffs)
 

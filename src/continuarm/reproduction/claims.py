@@ -7,7 +7,7 @@ import numpy as np
 
 from continuarm import theory
 from continuarm.reproduction.measures import curve, power, ratio, slope
-from continuarm.reproduction.plan import CORRECTED, DIMENSIONS, PRINTED
+from continuarm.reproduction.plan import CORRECTED, DIMENSIONS, PRINTED, UNBIASED
 from continuarm.table import Table
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def claims_table(runs: "polars.DataFrame", seconds: Mapping[str, float]) -> Tabl
         cells = []
         for policy in (name, _corrected(name)):
             found = slope(curve(runs, policy, WORLD), first)
-            cells += [str(found), _says(abs(found.value - claimed) <= NEAR)]
+            cells += [str(found), _slope_says(found.value, claimed)]
         rows.append((f"{name}: regret grows like T^{claimed:.2f}", f"{claimed:.3f}", *cells))
     for ours, theirs in (("static", "uniform"), ("adaptive", "uniform"), ("adaptive", "static")):
         cells = []
@@ -68,7 +68,7 @@ def slope_table(runs: "polars.DataFrame") -> Table:
     """The slope of every policy, and its regret at the last horizon."""
     last, first = int(max(runs["horizon"])), fit_from(runs)
     rows = []
-    for policy in (*PRINTED, *CORRECTED):
+    for policy in (*PRINTED, *CORRECTED, *UNBIASED):
         of = curve(runs, policy, WORLD)
         rows.append((policy, str(slope(of, first)), float(of.mean[-1]), float(of.error[-1])))
     columns = ("policy", f"slope from T = {first:,}", f"regret at T = {last:,}", "std error")
@@ -167,6 +167,11 @@ def context_table(runs: "polars.DataFrame") -> Table:
 
 def _corrected(name: str) -> str:
     return "uniform, tuned" if name == "uniform" else f"{name}, alternate"
+
+
+def _slope_says(found: float, claimed: float) -> str:
+    """The paper's rates are upper bounds: slower growth is better than claimed."""
+    return "slower" if found < claimed - NEAR else _says(found <= claimed + NEAR)
 
 
 def _says(holds: bool) -> str:

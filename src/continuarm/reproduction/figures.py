@@ -158,7 +158,7 @@ def _dimension(runs: "polars.DataFrame") -> "Figure":
                linestyle=":", linewidth=0.9, label="paper: uniform")  # fmt: skip
     _finish(left, f"regret at T = {last:,}", "dimension dy of the decision")
     _finish(right, "slope in T, 95 % interval", "dimension dy of the decision", "slope")
-    right.set(yscale="linear", ylim=(0.2, 1.2))
+    right.set(yscale="linear", ylim=(0.2, 1.3))
     for axes in (left, right):
         axes.set_xticks(DIMENSIONS, [str(dy) for dy in DIMENSIONS], minor=False)
         axes.minorticks_off()
@@ -207,4 +207,4 @@ def _bins(axes: Any, horizon: int) -> None:
     axes.vlines(edges, 0, 0.05, color="0.3", linewidth=0.6)
     _finish(axes, f"bins after {horizon:,} decisions ({len(edges) - 1})", "context x", "decision")
     axes.set(xscale="linear", yscale="linear", ylim=(0, 1), xlim=(0, 1))
-    axes.legend(frameon=False, fontsize=7, ncols=2, loc="upper right")
+    axes.legend(fontsize=7, ncols=2, loc="upper center", framealpha=0.9, edgecolor="none")
