@@ -139,7 +139,11 @@ def test_the_report_opens_offline(folder: Path) -> None:
     assert outside == []
     ids = re.findall(r'\bid="([^"]+)"', report)
     assert len(ids) == len(set(ids))
+    colours = re.findall(r"(?:fill|stroke|stop-color): *#([\w-]+)", report)
+    assert len(colours) > 100
+    assert all(re.fullmatch(r"[0-9a-f]{6}|[0-9a-f]{3}", colour) for colour in colours)
     targets = set(re.findall(r'xlink:href="#([^"]+)"', report))
+    targets |= set(re.findall(r"url\(#([^)]+)\)", report))
     assert targets <= set(ids)
 
 

@@ -12,8 +12,6 @@ from continuarm.jit import Array, compiled
 
 __all__ = ["Box", "from_unit", "to_unit"]
 
-TEXT = (str, bytes)
-
 
 @compiled
 def to_unit(low: Array, high: Array, point: Array, unit: Array) -> int:
@@ -127,13 +125,13 @@ class Box:
         if isinstance(value, Mapping):
             value = self._by_name(value)
         try:
-            point = np.array(value, dtype=np.float64, order="C")
-            if isinstance(value, list | tuple) and any(isinstance(v, TEXT) for v in value):
-                raise TypeError
-        except (TypeError, ValueError, OverflowError):
-            raise InputError(
-                f"numbers are needed for {self._label()}, but got {value!r}"
-            ) from None
+            point = np.array(value)
+        except (TypeError, ValueError):
+            raise self._no_numbers(value) from None
+        if point.dtype != np.float64:
+            if point.dtype.kind not in "iufb" and point.size:
+                raise self._no_numbers(value)
+            point = point.astype(np.float64)
         if point.shape != (self.dim,):
             raise InputError(
                 f"{self.dim} numbers are needed for {self._label()}, "
@@ -187,6 +185,9 @@ class Box:
         except KeyError:
             pass
         raise InputError(f"the names must be {list(self.names)}, but got {list(value)}")
+
+    def _no_numbers(self, value: object) -> InputError:
+        return InputError(f"numbers are needed for {self._label()}, but got {value!r}")
 
     def _label(self) -> str:
         return str(list(self.names)) if self.named else f"a box of {self.dim} dimensions"

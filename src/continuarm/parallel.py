@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from importlib import import_module
 from typing import Any, TypeVar
 
 from continuarm.checks import whole
@@ -71,10 +72,9 @@ def _backend(cluster: str | None, workers: int, stack: ExitStack) -> tuple[str, 
 
 def _connect_dask(cluster: str, workers: int, stack: ExitStack) -> int:
     try:
-        import distributed
+        dask: Any = import_module("distributed")
     except ImportError:
         raise MissingExtraError('Dask is needed: pip install "continuarm[cluster]"') from None
-    dask: Any = distributed
     if cluster == "local":
         local = dask.LocalCluster(
             n_workers=workers, threads_per_worker=1, dashboard_address=None, host="127.0.0.1"
@@ -91,8 +91,8 @@ def _connect_dask(cluster: str, workers: int, stack: ExitStack) -> int:
 
 def _connect_ray(workers: int, stack: ExitStack) -> int:
     try:
-        import ray
-        from ray.util.joblib import register_ray
+        ray: Any = import_module("ray")
+        register_ray = import_module("ray.util.joblib").register_ray
     except ImportError:
         raise MissingExtraError('Ray is needed: pip install "continuarm[ray]"') from None
     if not ray.is_initialized():

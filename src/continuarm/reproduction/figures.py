@@ -176,6 +176,8 @@ def _lower_bound(runs: "polars.DataFrame") -> "Figure":
         _reference(axes, of, lower, f"slope {lower:.2f}: lower bound", "--")
         _reference(axes, of, upper, f"slope {upper:.2f}: Theorems 1, 2", ":")
         _finish(axes, f"hard family, dx = {dx}")
+        low, high = axes.get_ylim()
+        axes.set_ylim(low, 20 * high)  # room for the legend
     return figure
 
 

@@ -31,6 +31,8 @@ class Interval(NamedTuple):
     high: float
 
     def __str__(self) -> str:
+        if not np.isfinite(self.high):  # two points have a slope and no interval
+            return f"{self.value:.3f}"
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 

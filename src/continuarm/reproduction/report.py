@@ -43,7 +43,7 @@ def _svg(folder: Path, name: str) -> str:
     """The drawing, with ids that no other drawing of the page has."""
     text = (folder / f"{name}.svg").read_text("utf-8")
     text = text[text.index("<svg") :]
-    return re.sub(r'(id="|#)([A-Za-z_])', rf"\g<1>{name}-\g<2>", text)
+    return re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", text)
 
 
 def _table(table: Table) -> str:
