@@ -57,7 +57,7 @@ def test_values_may_come_as_sequence_array_or_by_name() -> None:
         ({"a": 1}, "the names must be ['a', 'b'], but got ['a']"),
         ({"a": 1, "c": 2}, "the names must be ['a', 'b'], but got ['a', 'c']"),
         (["x", 1], "numbers are needed"),
-        (None, "2 numbers are needed"),
+        (None, "numbers are needed for ['a', 'b'], but got None"),
     ],
 )
 def test_a_bad_point_is_refused(value: object, message: str) -> None:
