@@ -6,6 +6,7 @@ Runs `continuarm reproduce` in full into FOLDER (default `reproduction`), unless
 already, and writes docs/reproduction.md and docs/figures/ from it.
 """
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -26,7 +27,8 @@ def main() -> None:
     (DOCS / "figures").mkdir(exist_ok=True)
     for name in reproduction.FIGURES:
         shutil.copy(folder / f"{name}.png", DOCS / "figures" / f"{name}.png")
-    title, _, rest = (folder / "report.md").read_text("utf-8").partition("\n")
+    report = re.sub(r"(!\[[^]]*\]\()", r"\1figures/", (folder / "report.md").read_text("utf-8"))
+    title, _, rest = report.partition("\n")
     from continuarm import __version__
 
     page = f"{title}\n\n{NOTE.format(version=__version__)}{rest}"

@@ -82,13 +82,24 @@ def test_finished_runs_are_kept_and_only_missing_ones_done(
     table = experiment().run(tmp_path, workers=1)
     assert numbers(table).equals(numbers(reference))
     lines = journal.read_text().splitlines()
-    assert len(lines) == 24
-    assert all(json.loads(line)["key"] for line in lines)
+    assert len(lines) == 25  # one of them cut off
     again = experiment().run(tmp_path, workers=1)
     assert again.equals(table)  # seconds, too: nothing was run
     longer = experiment(replications=4).run(tmp_path, workers=1)
     assert longer.height == 32
-    assert len(journal.read_text().splitlines()) == 32
+    assert len(journal.read_text().splitlines()) == 33
+
+
+def test_a_damaged_line_costs_only_itself(tmp_path: Path, reference: polars.DataFrame) -> None:
+    experiment().run(tmp_path, workers=1)
+    journal = tmp_path / "runs.jsonl"
+    lines = journal.read_bytes().splitlines()
+    lines[4] = b"\xff\xfe\x00garbage{"
+    journal.write_bytes(b"\r\n".join(lines) + b"\r\n")
+    assert numbers(experiment().run(tmp_path, workers=1)).equals(numbers(reference))
+    after = journal.read_bytes().splitlines()
+    assert after[:24] == lines
+    assert len(after) == 25
 
 
 def test_changed_settings_are_new_runs(tmp_path: Path) -> None:
@@ -152,6 +163,12 @@ def test_an_interrupt_keeps_finished_runs(tmp_path: Path) -> None:
         {"policies": ["best"]},
         {"problems": {"x": ("nowhere", {})}},
         {"horizons": [0]},
+        {"horizons": []},
+        {"horizons": 5},
+        {"policies": [made]},
+        {"policies": {"x": (made, {"bins": 3})}},
+        {"problems": {"x": (made, {"dy": 7})}},
+        {"problems": {"x": ("quadratic", [1])}},
         {"replications": 0},
         {"seed": -1},
     ],

@@ -91,7 +91,9 @@ class Experiment:
     ) -> None:
         self.policies = _labelled("policies", policies, POLICIES)
         self.problems = _labelled("problems", problems, tuple(PROBLEMS))
-        self.horizons = [whole("horizons", horizon, 1) for horizon in horizons]
+        if not isinstance(horizons, Sequence) or not horizons:
+            raise SettingsError(f"`horizons` must be a sequence of numbers, but got {horizons!r}")
+        self.horizons = list(dict.fromkeys(whole("horizons", h, 1) for h in horizons))
         self.replications = {
             horizon: whole(
                 "replications",
@@ -223,8 +225,14 @@ def _made_problem(make: Callable[[], Problem]) -> Problem:
 def _labelled(option: str, given: Any, names: tuple[str, ...]) -> dict[str, Spec]:
     if isinstance(given, str) or not isinstance(given, Mapping | Sequence) or not given:
         raise SettingsError(f"`{option}` must be names or {{label: ...}}, but got {given!r}")
+    if not isinstance(given, Mapping) and not all(isinstance(name, str) for name in given):
+        raise SettingsError(f"`{option}` without labels must be names, but got {given!r}")
     labelled = dict(given) if isinstance(given, Mapping) else {name: name for name in given}
     for spec in labelled.values():
+        if isinstance(spec, tuple):
+            pair = len(spec) == 2 and isinstance(spec[0], str)
+            if not (pair and (isinstance(spec[1], Mapping) or callable(spec[1]))):
+                raise SettingsError(f"`{option}` takes (name, settings), but got {spec!r}")
         name = spec[0] if isinstance(spec, tuple) else spec
         if isinstance(name, str) and name not in names:
             raise SettingsError(f"`{option}` must be among {list(names)}, but got {name!r}")
@@ -238,4 +246,14 @@ def _concrete(spec: Spec, horizon: int) -> tuple[Any, str]:
     name, settings = spec
     if callable(settings):
         settings = settings(horizon)
-    return name, json.dumps(settings, sort_keys=True)
+    try:
+        return name, json.dumps(settings, sort_keys=True, default=_plain)
+    except TypeError:
+        raise SettingsError(f"settings must be plain values, but got {settings!r}") from None
+
+
+def _plain(value: Any) -> Any:
+    """A number or array of NumPy as JSON knows it."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError

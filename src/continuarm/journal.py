@@ -15,7 +15,8 @@ __all__ = ["Journal"]
 class Journal:
     """The finished runs of a folder; without a folder, nothing is kept.
 
-    A line that was cut off by a crash is dropped. Two processes cannot write to one journal.
+    A line that was cut off by a crash, or damaged since, is passed over. Two processes cannot
+    write to one journal.
     """
 
     def __init__(self, folder: str | Path | None) -> None:
@@ -26,7 +27,7 @@ class Journal:
         path = Path(folder) / "runs.jsonl"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = path.open("a+", encoding="utf-8")
+            self._file = path.open("a+b")
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self._file.close()
@@ -37,20 +38,20 @@ class Journal:
 
     def _read(self) -> None:
         self._file.seek(0)
-        good = 0
-        for line in self._file:
+        content = self._file.read()
+        for line in content.split(b"\n"):
             try:
-                entry: Any = json.loads(line) if line.endswith("\n") else None
+                entry: Any = json.loads(line)
                 self.rows[entry["key"]] = entry["row"]
             except (ValueError, TypeError, KeyError):
-                break
-            good += len(line.encode())
-        self._file.truncate(good)
+                continue
+        if content and not content.endswith(b"\n"):
+            self._file.write(b"\n")
 
     def write(self, key: str, row: dict[str, Any]) -> None:
         """Keep a finished run, on disk before this returns."""
         if self._file is not None:
-            self._file.write(json.dumps({"key": key, "row": row}) + "\n")
+            self._file.write(json.dumps({"key": key, "row": row}).encode() + b"\n")
             self._file.flush()
             os.fsync(self._file.fileno())
 

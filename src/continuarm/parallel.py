@@ -11,6 +11,7 @@ from continuarm.errors import MissingExtraError, SettingsError
 
 __all__ = ["each"]
 
+SCHEMES = ("tcp://", "tls://")
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
@@ -30,6 +31,10 @@ def each(
     cluster : None, `"local"` or `"tcp://host:port"` (Dask), or `"ray"`.
     """
     workers = os.cpu_count() or 1 if workers is None else whole("workers", workers, 1)
+    if cluster not in (None, "local", "ray") and not str(cluster).startswith(SCHEMES):
+        raise SettingsError(
+            f'`cluster` must be "local", "ray" or "tcp://host:port", but got {cluster!r}'
+        )
     if not items:
         return
     if cluster is None and workers == 1:
@@ -63,11 +68,7 @@ def _backend(cluster: str | None, workers: int, stack: ExitStack) -> tuple[str, 
         return "loky", workers
     if cluster == "ray":
         return "ray", _connect_ray(workers, stack)
-    if cluster == "local" or cluster.startswith(("tcp://", "tls://")):
-        return "dask", _connect_dask(cluster, workers, stack)
-    raise SettingsError(
-        f'`cluster` must be "local", "ray" or "tcp://host:port", but got {cluster!r}'
-    )
+    return "dask", _connect_dask(cluster, workers, stack)
 
 
 def _connect_dask(cluster: str, workers: int, stack: ExitStack) -> int:
