@@ -145,7 +145,7 @@ class BinnedPolicy(ABC):
         return other
 
     def ask(self, context: ArrayLike | Mapping[str, float] = ()) -> Decision:
-        """A decision for this context; it may explore. About 4 µs at `dy = 2`."""
+        """A decision for this context; it may explore."""
         with self._lock:
             return self._ask(context)
 

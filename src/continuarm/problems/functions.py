@@ -76,7 +76,7 @@ def prepare(sources: Sources, decision: Box, contexts: Array) -> Functions:
         compiled = _compile(sources, decision.dim)
     except numba.core.errors.NumbaError as error:
         warnings.warn(
-            "this problem runs in Python, about 100 times slower, because Numba cannot compile "
+            "this problem runs in Python, far slower, because Numba cannot compile "
             f"its functions: {_reason(error)}",
             stacklevel=3,
         )
