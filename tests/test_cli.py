@@ -87,7 +87,7 @@ def test_settings_are_json_or_strings() -> None:
 
 def test_a_table_for_people_and_a_figure(tmp_path: Path) -> None:
     done = simulate(cwd=tmp_path)
-    assert re.search(r"adaptive-kwsa on two-communities, 2 replications of 2,000", done.stdout)
+    assert re.search(r"recommended on two-communities, 2 replications of 2,000", done.stdout)
     assert re.search(r"\n +2,000 +[\d.,]+ +[\d.]+ ", done.stdout)
     both = simulate("--policy", "oracle", "--policy", "fixed", "--plot", "r.svg", cwd=tmp_path)
     assert re.search(r"\noracle +0 +0 +0 +0 ", both.stdout)
@@ -141,17 +141,29 @@ def test_a_problem_and_a_policy_from_files(tmp_path: Path) -> None:
         (["--problem", "best"], "the problem must be one of"),
         (["--set", "colour=red"], "takes the settings"),
         (["--set", "width"], "`key=value` is needed, but got 'width'"),
-        (["--set", "width=wide"], "`1e-06 <= width <= 0.5` must hold, but got 'wide'"),
-        (["--set", "split_after=5"], "`split_after` must be a sequence of whole numbers"),
+        (
+            ["--policy", "adaptive-kwsa", "--set", "width=wide"],
+            "`1e-06 <= width <= 0.5` must hold, but got 'wide'",
+        ),
+        (
+            ["--policy", "adaptive-kwsa", "--set", "split_after=5"],
+            "`split_after` must be a sequence of whole numbers",
+        ),
         (["--set", "rng=abc"], "`rng` must be a seed or a Generator, but got 'abc'"),
-        (["--set", "depth=600"], "`depth <= 50` must hold, but got 600"),
+        (
+            ["--policy", "adaptive-kwsa", "--set", "depth=600"],
+            "`depth <= 50` must hold, but got 600",
+        ),
         (["--policy", "static-kwsa", "--set", "bins=1e30"], "`bins <= 1000000000` must hold"),
         (["--horizon", "1e19"], "a whole number >= 1 is needed, but got '1e19'"),
         (["--problem", "quadratic", "--problem-set", "rotation=no"], "must be true or false"),
         (["--problem", "quadratic", "--problem-set", "dx=a"], "`dx` must be a whole number"),
         (["--problem", "linear-demand", "--noise", "0.5"], "takes the settings"),
         (["--plot", "folder.png"], "a figure's folder must exist"),
-        (["--set", "step=null", "--set", "depth=1.5"], "`depth` must be a whole number"),
+        (
+            ["--policy", "adaptive-kwsa", "--set", "step=null", "--set", "depth=1.5"],
+            "`depth` must be a whole number",
+        ),
         (["--problem-set", "dy=3"], "takes the settings ['noise'], but got ['dy']"),
         (["--problem", "nowhere.py:p"], "a file is needed, but 'nowhere.py' is not there"),
         (["--problem", "broken.py:p"], "broken.py must import, but got SyntaxError"),

@@ -171,7 +171,7 @@ def _init(cfg: Sampler, row: Array, start: Array) -> None:
 
 
 @compiled
-def _ask(cfg: Sampler, row: Array, pool: Array, u: Array, xi: Array, y: Array) -> int:
+def _ask(cfg: Sampler, row: Array, pool: Array, u: Array, work: Array, xi: Array, y: Array) -> int:
     slope = row[SUM_XY] / row[SUM_XX] + cfg.spread * xi[0] / math.sqrt(row[SUM_XX])
     y[0] = min(max(0.5 + slope * u[0], 0.0), 1.0)
     return ALONE
@@ -184,6 +184,7 @@ def _tell(
     pool: Array,
     ticket: int,
     u: Array,
+    work: Array,
     y: Array,
     z: float,
     gradient: Array,
@@ -194,12 +195,14 @@ def _tell(
 
 
 @compiled
-def _best(cfg: Sampler, row: Array, u: Array, y: Array) -> None:
+def _best(cfg: Sampler, row: Array, u: Array, work: Array, y: Array) -> None:
     y[0] = min(max(0.5 + row[SUM_XY] / row[SUM_XX] * u[0], 0.0), 1.0)
 
 
 @compiled
-def _inherit(cfg: Sampler, parent: Array, child: Array, low: Array, high: Array) -> None:
+def _inherit(
+    cfg: Sampler, parent: Array, child: Array, low: Array, high: Array, keep: float
+) -> None:
     half = 0.5 * (high[0] - low[0])  # a slope per u of the parent, in u of the child
     child[SUM_XX] = parent[SUM_XX] * half * half
     child[SUM_XY] = parent[SUM_XY] * half

@@ -11,7 +11,15 @@ import continuarm as ca
 from continuarm.errors import InputError, ProblemError, SettingsError
 
 WORLD = ca.problem("two-communities")
-NAMES = ("static-kwsa", "adaptive-kwsa", "uniform-ucb", "robbins-monro", "oracle", "fixed")
+NAMES = (
+    "recommended",
+    "static-kwsa",
+    "adaptive-kwsa",
+    "uniform-ucb",
+    "robbins-monro",
+    "oracle",
+    "fixed",
+)
 
 
 @pytest.mark.parametrize("name", NAMES)

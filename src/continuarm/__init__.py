@@ -1,7 +1,7 @@
 """Continuarm: contextual bandits whose decision is a continuous vector.
 
 >>> import continuarm as ca
->>> policy = ca.AdaptiveKWSA(ca.Box.unit(1), ca.Box.unit(2), horizon=1000, curvature=1.0)
+>>> policy = ca.SurfaceSampling(ca.Box.unit(1), ca.Box.unit(2))
 >>> decision = policy.ask([0.3])
 >>> policy.tell(decision, payoff=1.5)
 >>> policy.recommend([0.3])
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from continuarm.policies import Oracle as Oracle
     from continuarm.policies import RobbinsMonro as RobbinsMonro
     from continuarm.policies import StaticKWSA as StaticKWSA
+    from continuarm.policies import SurfaceSampling as SurfaceSampling
     from continuarm.policies import UniformUCB as UniformUCB
     from continuarm.problems import Problem as Problem
     from continuarm.problems import problem as problem
@@ -47,6 +48,7 @@ _HOME = {
     "Oracle": "policies",
     "RobbinsMonro": "policies",
     "StaticKWSA": "policies",
+    "SurfaceSampling": "policies",
     "UniformUCB": "policies",
     "Problem": "problems",
     "problem": "problems",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-POLICY_NAMES = "static-kwsa, adaptive-kwsa, uniform-ucb, robbins-monro, oracle, fixed"
+POLICY_NAMES = "recommended, static-kwsa, adaptive-kwsa, uniform-ucb, robbins-monro, oracle, fixed"
 PROBLEM_NAMES = "two-communities, hard, quadratic, linear-demand, logit-demand, orange-juice"
 
 
@@ -70,7 +70,7 @@ def cli() -> None:
     "--policy",
     "policies",
     multiple=True,
-    default=["adaptive-kwsa"],
+    default=["recommended"],
     show_default=True,
     metavar="NAME|FILE.py:OBJECT",
     help=f"Who decides: {POLICY_NAMES}; or a callable (context, decision, horizon, rng) -> policy "

@@ -37,7 +37,7 @@ def run_entry(partition_class: type, learner_class: type) -> Any:
 
     # fmt: off
     def entry(  # type: ignore[no-untyped-def]
-        p, q, nodes, rows, pool, u, context_low, context_high, low, high,
+        p, q, nodes, rows, pool, u, work, context_low, context_high, low, high,
         mean, sample, gradient, sampled, sloped, noise, rng,
         contexts, best, noises, slope_noises, xis,
         start, stop, total, x, y, value, slope,
@@ -48,7 +48,7 @@ def run_entry(partition_class: type, learner_class: type) -> Any:
         first = stop - best.shape[0]
         for t in range(start, stop):
             to_unit(context_low, context_high, contexts[t], x)
-            row, ticket = engine.ask(pcfg, lcfg, nodes, rows, pool, x, u, xis[t], y)
+            row, ticket = engine.ask(pcfg, lcfg, nodes, rows, pool, x, u, work, xis[t], y)
             if ticket == FULL:
                 return t
             from_unit(low, high, y, value)
@@ -61,12 +61,12 @@ def run_entry(partition_class: type, learner_class: type) -> Any:
                 gradient(contexts[t], value, slope)
                 for i in range(slope.shape[0]):
                     slope[i] = slope[i] * (high[i] - low[i]) + noise * slope_noises[t, i]
-            engine.tell(pcfg, lcfg, nodes, rows, pool, row, ticket, x, u, y, payoff, slope)
+            engine.tell(pcfg, lcfg, nodes, rows, pool, row, ticket, x, u, work, y, payoff, slope)
         return stop
 
     functions = (types.FunctionType(signature) for signature in (MEAN, SAMPLE, GRADIENT))
     signature = types.int64(
-        VECTOR, VECTOR, MATRIX, MATRIX, MATRIX, VECTOR, VECTOR, VECTOR, VECTOR, VECTOR,
+        VECTOR, VECTOR, MATRIX, MATRIX, MATRIX, VECTOR, VECTOR, VECTOR, VECTOR, VECTOR, VECTOR,
         *functions, types.boolean, types.boolean, types.float64, types.npy_rng,
         MATRIX, VECTOR, VECTOR, MATRIX, MATRIX,
         types.int64, types.int64, VECTOR, VECTOR, VECTOR, VECTOR, VECTOR,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from continuarm.box import from_unit
+from continuarm.errors import SettingsError
 from continuarm.jit import Array, compile_entry, compiled, pack, stamp, unpack
 from continuarm.learners import protocol as learner
 from continuarm.learners.protocol import ALONE, FULL
@@ -30,6 +31,7 @@ def ask(
     pool: Array,
     x: Array,
     u: Array,
+    work: Array,
     xi: Array,
     y: Array,
 ) -> tuple[int, int]:
@@ -41,7 +43,7 @@ def ask(
         if row == FULL:
             return row, FULL
         partition.locate(pcfg, nodes, x, u, scaled)
-    ticket = learner.ask(lcfg, rows[row, HEAD:], pool, u, xi, y)
+    ticket = learner.ask(lcfg, rows[row, HEAD:], pool, u, work, xi, y)
     if ticket != FULL:
         rows[row, ASKED] += 1.0
     return row, ticket
@@ -58,6 +60,7 @@ def tell(
     ticket: int,
     x: Array,
     u: Array,
+    work: Array,
     y: Array,
     z: float,
     gradient: Array,
@@ -76,19 +79,19 @@ def tell(
             if row == FULL:
                 return FULL
             partition.locate(pcfg, nodes, x, u, scaled)
-    learner.tell(lcfg, rows[row, HEAD:], pool, ticket, u, y, z, gradient)
+    learner.tell(lcfg, rows[row, HEAD:], pool, ticket, u, work, y, z, gradient)
     rows[row, TOLD] += 1.0
-    partition.observe(pcfg, lcfg, nodes, rows, row)
+    partition.observe(pcfg, lcfg, nodes, rows, row, x, u, work, y, z)
     return 0
 
 
 @compiled
 def recommend(
-    pcfg: Any, lcfg: Any, nodes: Array, rows: Array, x: Array, u: Array, y: Array
+    pcfg: Any, lcfg: Any, nodes: Array, rows: Array, x: Array, u: Array, work: Array, y: Array
 ) -> None:
     """The best decision known for a context; a bin not made yet answers with its parent's."""
     row = partition.locate(pcfg, nodes, x, u, learner.uses_context(lcfg))
-    learner.best(lcfg, rows[abs(row), HEAD:], u, y)
+    learner.best(lcfg, rows[abs(row), HEAD:], u, work, y)
 
 
 V, M = "f8[::1]", "f8[:,::1]"
@@ -100,14 +103,14 @@ def ask_entry(partition_class: type, learner_class: type) -> Any:
     """`ask` as Python calls it, compiled for a pair of configuration classes."""
     source = stamp()
 
-    def entry(p, q, nodes, rows, pool, x, u, xi, y, low, high, value):  # type: ignore[no-untyped-def]
+    def entry(p, q, nodes, rows, pool, x, u, work, xi, y, low, high, value):  # type: ignore[no-untyped-def]
         source  # noqa: B018 (closed over, and so part of the cache's key)
         pcfg, lcfg = unpack(partition_class, p), unpack(learner_class, q)
-        row, ticket = ask(pcfg, lcfg, nodes, rows, pool, x, u, xi, y)
+        row, ticket = ask(pcfg, lcfg, nodes, rows, pool, x, u, work, xi, y)
         from_unit(low, high, y, value)
         return row, ticket
 
-    signature = f"UniTuple(i8, 2)({STATE}, {V}, {V}, {V}, {V}, {V}, {V}, {V})"
+    signature = f"UniTuple(i8, 2)({STATE}, {V}, {V}, {V}, {V}, {V}, {V}, {V}, {V})"
     return compile_entry(entry, signature, classes=(partition_class, learner_class))
 
 
@@ -116,12 +119,12 @@ def tell_entry(partition_class: type, learner_class: type) -> Any:
     """`tell` as Python calls it."""
     source = stamp()
 
-    def entry(p, q, nodes, rows, pool, row, ticket, x, u, y, z, gradient):  # type: ignore[no-untyped-def]
+    def entry(p, q, nodes, rows, pool, row, ticket, x, u, work, y, z, gradient):  # type: ignore[no-untyped-def]
         source  # noqa: B018
         pcfg, lcfg = unpack(partition_class, p), unpack(learner_class, q)
-        return tell(pcfg, lcfg, nodes, rows, pool, row, ticket, x, u, y, z, gradient)
+        return tell(pcfg, lcfg, nodes, rows, pool, row, ticket, x, u, work, y, z, gradient)
 
-    signature = f"i8({STATE}, i8, i8, {V}, {V}, {V}, f8, {V})"
+    signature = f"i8({STATE}, i8, i8, {V}, {V}, {V}, {V}, f8, {V})"
     return compile_entry(entry, signature, classes=(partition_class, learner_class))
 
 
@@ -130,13 +133,13 @@ def recommend_entry(partition_class: type, learner_class: type) -> Any:
     """`recommend` for many contexts as Python calls it."""
     source = stamp()
 
-    def entry(p, q, nodes, rows, contexts, u, decisions):  # type: ignore[no-untyped-def]
+    def entry(p, q, nodes, rows, contexts, u, work, decisions):  # type: ignore[no-untyped-def]
         source  # noqa: B018
         pcfg, lcfg = unpack(partition_class, p), unpack(learner_class, q)
         for t in range(contexts.shape[0]):
-            recommend(pcfg, lcfg, nodes, rows, contexts[t], u, decisions[t])
+            recommend(pcfg, lcfg, nodes, rows, contexts[t], u, work, decisions[t])
 
-    signature = f"void({V}, {V}, {M}, {M}, {M}, {V}, {M})"
+    signature = f"void({V}, {V}, {M}, {M}, {M}, {V}, {V}, {M})"
     return compile_entry(entry, signature, classes=(partition_class, learner_class))
 
 
@@ -156,6 +159,11 @@ class Engine:
     """The arrays of one policy on the unit cube, and what can be done with them."""
 
     def __init__(self, pcfg: Any, lcfg: Any, start: Array) -> None:
+        if partition.by_evidence(pcfg) and not learner.scores(lcfg):
+            raise SettingsError(
+                f"{type(pcfg).__name__} needs a learner that says how well it foresaw a payoff, "
+                f"but got {type(lcfg).__name__}"
+            )
         self.pcfg, self.lcfg = pcfg, lcfg
         self.dx, self.dy = int(pcfg.dx), int(lcfg.dy)
         self.packed = pack(pcfg), pack(lcfg)
@@ -167,17 +175,18 @@ class Engine:
         learner.init(lcfg, self.rows[0, HEAD:], start)
         self.pool = learner.empty_pool(lcfg)
         self.u = np.empty(SCRATCH * self.dx)
+        self.work = np.empty(learner.scratch(lcfg))
 
     def copy(self) -> "Engine":
         """An independent engine in the same state."""
         other = copy(self)
-        for name in ("nodes", "rows", "pool", "u"):
+        for name in ("nodes", "rows", "pool", "u", "work"):
             setattr(other, name, getattr(self, name).copy())
         return other
 
     def grow(self) -> None:
         """Twice the room wherever it is short."""
-        if self.nodes[0, ROWS_USED] == len(self.rows):
+        if self.nodes[0, ROWS_USED] + partition.rows_at_once(self.pcfg) > len(self.rows):
             self.rows = np.concatenate([self.rows, np.zeros_like(self.rows)])
         elif learner.is_full(self.pool):
             self.pool = np.concatenate([self.pool, np.zeros_like(self.pool)])
@@ -190,7 +199,18 @@ class Engine:
         """Decide for the context `x`: fills `y` and `value`, its scaled form."""
         while True:
             row, ticket = ask_entry(*self.classes)(
-                *self.packed, self.nodes, self.rows, self.pool, x, self.u, xi, y, low, high, value
+                *self.packed,
+                self.nodes,
+                self.rows,
+                self.pool,
+                x,
+                self.u,
+                self.work,
+                xi,
+                y,
+                low,
+                high,
+                value,
             )
             if ticket != FULL:
                 return row, ticket
@@ -208,6 +228,7 @@ class Engine:
                 ticket,
                 x,
                 self.u,
+                self.work,
                 y,
                 z,
                 gradient,
@@ -220,7 +241,7 @@ class Engine:
         """The best decisions known for contexts of shape (n, dx)."""
         decisions = np.empty((len(contexts), self.dy))
         recommend_entry(*self.classes)(
-            *self.packed, self.nodes, self.rows, contexts, self.u, decisions
+            *self.packed, self.nodes, self.rows, contexts, self.u, self.work, decisions
         )
         return decisions
 
@@ -230,7 +251,7 @@ class Engine:
         for row, low, high in partition.boxes(self.pcfg, self.nodes):
             head, state = self.rows[row, :HEAD], self.rows[row, HEAD:]
             best, u = np.empty(self.dy), np.zeros(self.dx)
-            learner.best(self.lcfg, state, u, best)
+            learner.best(self.lcfg, state, u, np.empty(learner.scratch(self.lcfg)), best)
             numbers = (int(head[LEVEL]), int(head[ASKED]), int(head[TOLD]))
             progress = learner.progress(self.lcfg, state)
             found.append(EngineBin(low, high, *numbers, progress, best))

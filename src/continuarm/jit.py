@@ -79,6 +79,11 @@ def compiled(function: Function) -> Function:
     return cast(Function, numba.njit(**INLINED)(function))
 
 
+def compiled_large(function: Function) -> Function:
+    """Compile a function once for all its callers: less to compile where it is called often."""
+    return cast(Function, numba.njit(**OPTIONS)(function))
+
+
 def compiled_allocating(function: Function) -> Function:
     """The same for a function that makes arrays of its own."""
     return cast(Function, numba.njit(**ALLOCATING)(function))

@@ -129,8 +129,8 @@ def _compiled_segment(policy: BinnedPolicy, streams: Streams) -> Segment:
         running = np.array([total])
         while True:
             start = run(
-                *engine.packed, engine.nodes, engine.rows, engine.pool, engine.u, *world,
-                block.contexts, best, block.noises, block.slope_noises, drawn[1],
+                *engine.packed, engine.nodes, engine.rows, engine.pool, engine.u, engine.work,
+                *world, block.contexts, best, block.noises, block.slope_noises, drawn[1],
                 start, stop, running, *vectors,
             )  # fmt: skip
             if start == stop:

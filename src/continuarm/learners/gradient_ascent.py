@@ -41,7 +41,9 @@ def _centre(cfg: GradientAscent) -> int:
 
 
 @compiled
-def ask(cfg: GradientAscent, row: Array, pool: Array, u: Array, xi: Array, y: Array) -> int:
+def ask(
+    cfg: GradientAscent, row: Array, pool: Array, u: Array, work: Array, xi: Array, y: Array
+) -> int:
     centre = _centre(cfg)
     for i in range(cfg.dy):
         y[i] = row[centre + i]
@@ -55,6 +57,7 @@ def tell(
     pool: Array,
     ticket: int,
     u: Array,
+    work: Array,
     y: Array,
     z: float,
     gradient: Array,
@@ -71,14 +74,16 @@ def tell(
 
 
 @compiled
-def best(cfg: GradientAscent, row: Array, u: Array, y: Array) -> None:
+def best(cfg: GradientAscent, row: Array, u: Array, work: Array, y: Array) -> None:
     centre = _centre(cfg)
     for i in range(cfg.dy):
         y[i] = row[centre + i]
 
 
 @compiled
-def inherit(cfg: GradientAscent, parent: Array, child: Array, low: Array, high: Array) -> None:
+def inherit(
+    cfg: GradientAscent, parent: Array, child: Array, low: Array, high: Array, keep: float
+) -> None:
     fill(child, 0.0)
     child[COUNT] = parent[COUNT] if cfg.keep_count else 1.0
     centre = _centre(cfg)

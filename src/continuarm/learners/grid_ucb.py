@@ -68,7 +68,7 @@ def _argmax(means: Array, roots: Array, bonus: float) -> int:
 
 
 @compiled
-def ask(cfg: GridUCB, row: Array, pool: Array, u: Array, xi: Array, y: Array) -> int:
+def ask(cfg: GridUCB, row: Array, pool: Array, u: Array, work: Array, xi: Array, y: Array) -> int:
     size = _size(cfg)
     if row[ASKED] < size or row[TOLD] == 0.0:
         arm = int(row[ASKED]) % size
@@ -87,6 +87,7 @@ def tell(
     pool: Array,
     ticket: int,
     u: Array,
+    work: Array,
     y: Array,
     z: float,
     gradient: Array,
@@ -103,7 +104,7 @@ def tell(
 
 
 @compiled
-def best(cfg: GridUCB, row: Array, u: Array, y: Array) -> None:
+def best(cfg: GridUCB, row: Array, u: Array, work: Array, y: Array) -> None:
     """The arm of the highest mean; before any payoff the cell of the start."""
     size = _size(cfg)
     arm = int(row[BEST])
@@ -113,7 +114,9 @@ def best(cfg: GridUCB, row: Array, u: Array, y: Array) -> None:
 
 
 @compiled
-def inherit(cfg: GridUCB, parent: Array, child: Array, low: Array, high: Array) -> None:
+def inherit(
+    cfg: GridUCB, parent: Array, child: Array, low: Array, high: Array, keep: float
+) -> None:
     """A child starts afresh; until it has a payoff it answers with its parent's best arm."""
     size = _size(cfg)
     arm = int(parent[BEST])

@@ -95,7 +95,9 @@ def _open(cfg: KieferWolfowitz, row: Array, pool: Array) -> int:
 
 
 @compiled
-def ask(cfg: KieferWolfowitz, row: Array, pool: Array, u: Array, xi: Array, y: Array) -> int:
+def ask(
+    cfg: KieferWolfowitz, row: Array, pool: Array, u: Array, work: Array, xi: Array, y: Array
+) -> int:
     index, slot = int(row[NEWEST]), int(row[NEXT])
     if slot == _slots(cfg):
         index, slot = _open(cfg, row, pool), 0
@@ -120,6 +122,7 @@ def tell(
     pool: Array,
     ticket: int,
     u: Array,
+    work: Array,
     y: Array,
     z: float,
     gradient: Array,
@@ -157,14 +160,16 @@ def _move(cfg: KieferWolfowitz, row: Array, stencil: Array) -> None:
 
 
 @compiled
-def best(cfg: KieferWolfowitz, row: Array, u: Array, y: Array) -> None:
+def best(cfg: KieferWolfowitz, row: Array, u: Array, work: Array, y: Array) -> None:
     centre = _centre(cfg)
     for i in range(cfg.dy):
         y[i] = row[centre + i]
 
 
 @compiled
-def inherit(cfg: KieferWolfowitz, parent: Array, child: Array, low: Array, high: Array) -> None:
+def inherit(
+    cfg: KieferWolfowitz, parent: Array, child: Array, low: Array, high: Array, keep: float
+) -> None:
     """A child starts at its parent's iterate (reading 6), with or without its count."""
     fill(child, 0.0)
     child[NEXT] = _slots(cfg)

@@ -33,11 +33,13 @@ class Learner:
     uses_context: Callable[[Any], bool]
     uses_gradient: Callable[[Any], bool]
     init: Callable[[Any, Array, Array], None]
-    ask: Callable[[Any, Array, Array, Array, Array, Array], int]
-    tell: Callable[[Any, Array, Array, int, Array, Array, float, Array], None]
-    best: Callable[[Any, Array, Array, Array], None]
-    inherit: Callable[[Any, Array, Array, Array, Array], None]
+    ask: Callable[[Any, Array, Array, Array, Array, Array, Array], int]
+    tell: Callable[[Any, Array, Array, int, Array, Array, Array, float, Array], None]
+    best: Callable[[Any, Array, Array, Array, Array], None]
+    inherit: Callable[[Any, Array, Array, Array, Array, float], None]
     progress: Callable[[Any, Array], int]
+    scratch: Callable[[Any], int] = lambda cfg: 0
+    challenge: Callable[[Any, Array, Array, Array, Array, float], float] | None = None
 
 
 def register(config: type, learner: Learner) -> None:
@@ -60,6 +62,16 @@ def draws(cfg: Any) -> int:
     return int(jit.code_of(type(cfg)).draws(cfg))
 
 
+def scratch(cfg: Any) -> int:
+    """Numbers that `ask`, `tell` and `best` may use in `work`, because they do not allocate."""
+    return int(jit.code_of(type(cfg)).scratch(cfg))
+
+
+def scores(cfg: Any) -> bool:
+    """Whether it has `challenge`, which a split by evidence needs."""
+    return jit.code_of(type(cfg)).challenge is not None
+
+
 @by_class
 def uses_context(cfg: Any) -> bool:
     """Whether it wants `u`: the context scaled to [-1, 1] in its bin, in the first dx numbers."""
@@ -77,29 +89,50 @@ def init(cfg: Any, row: Array, start: Array) -> None:
 
 
 @by_class
-def ask(cfg: Any, row: Array, pool: Array, u: Array, xi: Array, y: Array) -> int:
+def ask(cfg: Any, row: Array, pool: Array, u: Array, work: Array, xi: Array, y: Array) -> int:
     """Fill the decision `y`; a ticket, ALONE, or FULL with nothing changed."""
-    return int(jit.code_of(type(cfg)).ask(cfg, row, pool, u, xi, y))
+    return int(jit.code_of(type(cfg)).ask(cfg, row, pool, u, work, xi, y))
 
 
 @by_class
 def tell(
-    cfg: Any, row: Array, pool: Array, ticket: int, u: Array, y: Array, z: float, gradient: Array
+    cfg: Any,
+    row: Array,
+    pool: Array,
+    ticket: int,
+    u: Array,
+    work: Array,
+    y: Array,
+    z: float,
+    gradient: Array,
 ) -> None:
     """Learn that the decision `y` of this ticket paid `z`."""
-    jit.code_of(type(cfg)).tell(cfg, row, pool, ticket, u, y, z, gradient)
+    jit.code_of(type(cfg)).tell(cfg, row, pool, ticket, u, work, y, z, gradient)
 
 
 @by_class
-def best(cfg: Any, row: Array, u: Array, y: Array) -> None:
+def challenge(cfg: Any, row: Array, u: Array, work: Array, y: Array, z: float) -> float:
+    """A row that no context reaches yet learns what its bin has just been told.
+
+    The logarithm of how much likelier it had found that payoff than the bin had; `work` is as the
+    bin's `tell` left it, and stays so where other challengers need it.
+    """
+    return float(jit.code_of(type(cfg)).challenge(cfg, row, u, work, y, z))
+
+
+@by_class
+def best(cfg: Any, row: Array, u: Array, work: Array, y: Array) -> None:
     """Fill `y` with the best decision known; changes nothing else."""
-    jit.code_of(type(cfg)).best(cfg, row, u, y)
+    jit.code_of(type(cfg)).best(cfg, row, u, work, y)
 
 
 @by_class
-def inherit(cfg: Any, parent: Array, child: Array, low: Array, high: Array) -> None:
-    """Fill the row of a child, whose box is `[low, high]` in the parent's `u`."""
-    jit.code_of(type(cfg)).inherit(cfg, parent, child, low, high)
+def inherit(cfg: Any, parent: Array, child: Array, low: Array, high: Array, keep: float) -> None:
+    """Fill the row of a child, whose box is `[low, high]` in the parent's `u`.
+
+    `keep` is the weight that the parent's observations keep, where the learner can say so.
+    """
+    jit.code_of(type(cfg)).inherit(cfg, parent, child, low, high, keep)
 
 
 @by_class

@@ -84,7 +84,18 @@ def make(cfg: Grid, lcfg: Any, nodes: Array, rows: Array, x: Array, u: Array) ->
 
 
 @compiled
-def observe(cfg: Grid, lcfg: Any, nodes: Array, rows: Array, row: int) -> None:
+def observe(
+    cfg: Grid,
+    lcfg: Any,
+    nodes: Array,
+    rows: Array,
+    row: int,
+    x: Array,
+    u: Array,
+    work: Array,
+    y: Array,
+    z: float,
+) -> None:
     """A grid never splits."""
 
 

@@ -25,9 +25,11 @@ class Partition:
     empty: Callable[[Any], Array]
     locate: Callable[[Any, Array, Array, Array, bool], int]
     make: Callable[[Any, Any, Array, Array, Array, Array], int]
-    observe: Callable[[Any, Any, Array, Array, int], None]
+    observe: Callable[[Any, Any, Array, Array, int, Array, Array, Array, Array, float], None]
     grown: Callable[[Any, Array], Array]
     boxes: Callable[[Any, Array], list[tuple[int, Array, Array]]]
+    rows_at_once: Callable[[Any], int] = lambda cfg: 1
+    by_evidence: bool = False
 
 
 def register(config: type, partition: Partition) -> None:
@@ -58,9 +60,30 @@ def make(cfg: Any, lcfg: Any, nodes: Array, rows: Array, x: Array, u: Array) -> 
 
 
 @by_class
-def observe(cfg: Any, lcfg: Any, nodes: Array, rows: Array, row: int) -> None:
-    """A bin has learned: split it if its time has come."""
-    jit.code_of(type(cfg)).observe(cfg, lcfg, nodes, rows, row)
+def observe(
+    cfg: Any,
+    lcfg: Any,
+    nodes: Array,
+    rows: Array,
+    row: int,
+    x: Array,
+    u: Array,
+    work: Array,
+    y: Array,
+    z: float,
+) -> None:
+    """A bin has learned that `y` paid `z`: split it if its time has come."""
+    jit.code_of(type(cfg)).observe(cfg, lcfg, nodes, rows, row, x, u, work, y, z)
+
+
+def by_evidence(cfg: Any) -> bool:
+    """Whether it splits by evidence, and so needs a learner with `challenge`."""
+    return bool(jit.code_of(type(cfg)).by_evidence)
+
+
+def rows_at_once(cfg: Any) -> int:
+    """How many rows `make` may need."""
+    return int(jit.code_of(type(cfg)).rows_at_once(cfg))
 
 
 def grown(cfg: Any, nodes: Array) -> Array:

@@ -136,14 +136,25 @@ def make(cfg: Tree, lcfg: Any, nodes: Array, rows: Array, x: Array, u: Array) ->
     fill(rows[row], 0.0)
     rows[row, NODE] = child
     rows[row, LEVEL] = rows[parent, LEVEL] + 1.0
-    learner.inherit(lcfg, rows[parent, HEAD:], rows[row, HEAD:], low, high)
+    learner.inherit(lcfg, rows[parent, HEAD:], rows[row, HEAD:], low, high, 1.0)
     nodes[0, NODES_USED] = used
     nodes[0, ROWS_USED] = row + 1
     return row
 
 
 @compiled
-def observe(cfg: Tree, lcfg: Any, nodes: Array, rows: Array, row: int) -> None:
+def observe(
+    cfg: Tree,
+    lcfg: Any,
+    nodes: Array,
+    rows: Array,
+    row: int,
+    x: Array,
+    u: Array,
+    work: Array,
+    y: Array,
+    z: float,
+) -> None:
     """Split after the update of the last stencil (reading 6); a bin splits once."""
     level = int(rows[row, LEVEL])
     if level >= cfg.split_after.shape[0]:

@@ -8,6 +8,7 @@ from continuarm.policies.kwsa import AdaptiveKWSA, StaticKWSA
 from continuarm.policies.policy import BinnedPolicy, Policy
 from continuarm.policies.references import Fixed, Oracle, World
 from continuarm.policies.robbins_monro import RobbinsMonro
+from continuarm.policies.surface_sampling import SurfaceSampling
 from continuarm.policies.uniform_ucb import UniformUCB
 
 __all__ = [
@@ -19,11 +20,13 @@ __all__ = [
     "Policy",
     "RobbinsMonro",
     "StaticKWSA",
+    "SurfaceSampling",
     "UniformUCB",
     "policy_for",
 ]
 
 LEARNING: dict[str, type[BinnedPolicy]] = {
+    "recommended": SurfaceSampling,
     "static-kwsa": StaticKWSA,
     "adaptive-kwsa": AdaptiveKWSA,
     "uniform-ucb": UniformUCB,

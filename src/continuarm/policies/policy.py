@@ -50,6 +50,9 @@ class BinnedPolicy(ABC):
     the engine is built when it is first used.
     """
 
+    anytime = False  # whether it never asks for the horizon
+    largest_payoff = np.inf
+
     context: Box
     decision: Box
     settings: dict[str, Any]
@@ -169,7 +172,7 @@ class BinnedPolicy(ABC):
     ) -> None:
         """Learn the payoff of a decision, in any order; each decision once."""
         with self._lock:
-            self._tell(self._id(decision), _payoff(payoff), self._gradient(gradient))
+            self._tell(self._id(decision), self._payoff(payoff), self._gradient(gradient))
 
     def recommend(self, context: ArrayLike | Mapping[str, float] = ()) -> Array:
         """The best decision known now; explores nothing and changes nothing."""
@@ -201,7 +204,7 @@ class BinnedPolicy(ABC):
         self, decisions: Decisions | ArrayLike, payoffs: ArrayLike, gradients: ArrayLike | None
     ) -> None:
         ids = [self._id(id_) for id_ in _ids(decisions)]
-        values = [_payoff(payoff) for payoff in _listed(payoffs)]
+        values = [self._payoff(payoff) for payoff in _listed(payoffs)]
         if len(values) != len(ids) or len(set(ids)) < len(ids):
             raise InputError(
                 f"{len(ids)} different decisions need as many payoffs, but got "
@@ -251,6 +254,14 @@ class BinnedPolicy(ABC):
             raise UnknownDecisionError(f"the decision must be open, but got {decision!r}")
         return int(id_)
 
+    def _payoff(self, payoff: Any) -> float:
+        value = _finite(payoff)
+        if abs(value) > self.largest_payoff:
+            raise InputError(
+                f"the payoff must be within ±{self.largest_payoff:g}, but got {payoff!r}"
+            )
+        return value
+
     def _gradient(self, gradient: ArrayLike | None) -> Array:
         if not self.engine.uses_gradient:
             if gradient is not None:
@@ -268,7 +279,7 @@ class BinnedPolicy(ABC):
         self.engine.tell(row, ticket, x, y, payoff, gradient)
 
 
-def _payoff(payoff: Any) -> float:
+def _finite(payoff: Any) -> float:
     try:
         value = float(payoff)
     except (TypeError, ValueError, OverflowError):

@@ -1,0 +1,436 @@
+"""The recommended policy: its equations, its freedom from units and tuning, its bins."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+import continuarm as ca
+from continuarm.engine import Engine
+from continuarm.errors import InputError, SettingsError
+from continuarm.jit import Array
+from continuarm.learners import response_surface as rs
+from continuarm.learners.boxed_peak import climb, peak
+from continuarm.learners.kiefer_wolfowitz import KieferWolfowitz
+from continuarm.learners.response_surface import ResponseSurface
+from continuarm.partitions.evidence_tree import EvidenceTree
+
+WORLD = ca.problem("two-communities")
+
+
+class Surface:
+    """A row of the learner, and the same by textbook formulas on all observations."""
+
+    def __init__(self, dx: int, dy: int, terms: int = 0, varying: int = 0, seed: int = 0) -> None:
+        terms = terms or dy + dy * (dy + 1) // 2
+        self.cfg = ResponseSurface(dx, dy, terms, varying or dy, pairs=dx < 3)
+        self.p = rs.size(self.cfg)
+        self.row = np.empty(rs.width(self.cfg))
+        self.work = np.empty(rs.scratch(self.cfg))
+        rs.init(self.cfg, self.row, np.full(dy, 0.5))
+        self.rng = np.random.default_rng(seed)
+        self.observed: list[tuple[Array, Array, float]] = []
+        self.weights: list[float] = []
+
+    def tell(self, u: Array, y: Array, z: float) -> None:
+        self.weights.append(self.row[rs.WEIGHT])
+        self.observed.append((u, y, z))
+        rs.tell(self.cfg, self.row, self.row, -1, u, self.work, y, z, self.row)
+
+    def play(self, n: int) -> None:
+        for _ in range(n):
+            u, y = self.rng.uniform(-1, 1, self.cfg.dx), self.rng.random(self.cfg.dy)
+            self.tell(u, y, float(self.rng.standard_normal() + 3 * y[0]))
+
+    def features(self, u: Array, y: Array) -> Array:
+        v, dy = 2 * y - 1, self.cfg.dy
+        dx = self.cfg.dx
+        products = [
+            u[i] * u[j] for i in range(dx) for j in range(i, dx if self.cfg.pairs else i + 1)
+        ]
+        twists = [v[i] * v[j] for i in range(dy) for j in range(i + 1, dy)]
+        terms = np.array([*v, *(v * v / 2), *twists])[: self.cfg.terms]
+        varying = np.outer(u, terms[: self.cfg.varying]).ravel()
+        return np.array([1.0, *u, *products, *terms, *varying])
+
+    def normal(self) -> tuple[Array, Array]:
+        """Σ wφφᵀ + ridge and Σ wφz, of z minus the first payoff."""
+        a, b = self.cfg.ridge * np.eye(self.p), np.zeros(self.p)
+        for (u, y, z), w in zip(self.observed, self.weights, strict=True):
+            phi = self.features(u, y)
+            a += w * np.outer(phi, phi)
+            b += w * phi * (z - self.observed[0][2])
+        return a, b
+
+    def triangle(self, row: Array | None = None) -> tuple[Array, Array]:
+        row = self.row if row is None else row
+        r, d, k = np.zeros((self.p, self.p)), np.zeros(self.p), rs.START + self.cfg.dy
+        for i in range(self.p):
+            r[i, i:] = row[k : k + self.p - i]
+            d[i] = row[k + self.p - i]
+            k += self.p - i + 1
+        assert k == len(row)
+        return r, d
+
+
+SHAPES = [
+    (0, 1, 2, 1),
+    (1, 2, 5, 5),
+    (2, 3, 9, 6),
+    (2, 3, 9, 3),
+    (3, 1, 2, 2),
+    (2, 4, 8, 4),
+]
+
+
+@pytest.mark.parametrize(("dx", "dy", "terms", "varying"), SHAPES)
+def test_the_triangle_is_weighted_least_squares(
+    dx: int, dy: int, terms: int, varying: int
+) -> None:
+    surface = Surface(dx, dy, terms, varying)
+    surface.play(3 * surface.p)
+    a, b = surface.normal()
+    r, d = surface.triangle()
+    np.testing.assert_allclose(r.T @ r, a, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(r.T @ d, b, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(("dx", "dy", "terms", "varying"), SHAPES)
+def test_residual_and_score_are_one_step_ahead(dx: int, dy: int, terms: int, varying: int) -> None:
+    surface = Surface(dx, dy, terms, varying)
+    surface.play(2 * surface.p)
+    squares, degrees = surface.row[rs.SQUARES], surface.row[rs.DEGREES]
+    a, b = surface.normal()
+    phi = surface.features(*surface.observed[-1][:2])
+    w, z = surface.row[rs.WEIGHT], 0.7
+    h = w * phi @ np.linalg.solve(a, phi)
+    e = z - surface.observed[0][2] - phi @ np.linalg.solve(a, b)
+    surface.tell(*surface.observed[-1][:2], z)
+    assert surface.work[surface.p + 1] == pytest.approx(e**2 / (1 + h), rel=1e-8)
+    assert surface.work[surface.p + 2] == pytest.approx(-0.5 * np.log(1 + h), rel=1e-8)
+    gained = surface.row[rs.DEGREES] - degrees
+    assert gained == pytest.approx(w / (1 + h), rel=1e-9)
+    assert surface.row[rs.SQUARES] - squares == pytest.approx(gained * e**2 / (1 + h), rel=1e-8)
+
+
+def test_old_observations_fade_like_a_power_of_their_age() -> None:
+    surface = Surface(0, 1)
+    surface.play(2000)
+    n = np.arange(1, 2001)
+    expected = ((n[-1] + 20) / (n + 19.5)) ** 0.5
+    np.testing.assert_allclose(
+        surface.weights[-1] / np.array(surface.weights), expected, rtol=0.02
+    )
+
+
+@pytest.mark.parametrize(("dx", "dy", "terms", "varying"), SHAPES)
+def test_a_child_has_its_parents_surface_in_its_own_units(
+    dx: int, dy: int, terms: int, varying: int
+) -> None:
+    surface = Surface(dx, dy, terms, varying)
+    surface.play(4 * surface.p)
+    low, high = np.linspace(-1, -0.2, dx), np.linspace(0.3, 1.0, dx)
+    child = np.empty_like(surface.row)
+    rs.inherit(surface.cfg, surface.row, child, low, high, 0.25)
+    (r, d), (r_child, d_child) = surface.triangle(), surface.triangle(child)
+    mean, mean_child = np.linalg.solve(r, d), np.linalg.solve(r_child, d_child)
+    for _ in range(5):
+        u, y = surface.rng.uniform(-1, 1, dx), surface.rng.random(dy)
+        mine = surface.features((low + high) / 2 + (high - low) / 2 * u, y)
+        its = surface.features(u, y)
+        assert its @ mean_child == pytest.approx(mine @ mean, rel=1e-9)
+        sds = [np.linalg.norm(np.linalg.solve(t.T, f)) for t, f in ((r, mine), (r_child, its))]
+        # the child's observations weigh a quarter, and its next one weighs 1
+        assert sds[1] == pytest.approx(2 * sds[0] * np.sqrt(surface.row[rs.WEIGHT]), rel=1e-9)
+    assert child[rs.AGE] == surface.row[rs.AGE] / 4
+    assert child[rs.SQUARES] / child[rs.DEGREES] == pytest.approx(
+        surface.row[rs.SQUARES] / surface.row[rs.DEGREES]
+    )
+
+
+def test_decisions_are_the_peaks_of_surfaces_drawn_from_the_posterior() -> None:
+    """With one dimension and a sharp curvature, the draws have the posterior's spread."""
+    surface = Surface(0, 1)
+    for _ in range(4000):
+        y = surface.rng.random(1)
+        z = -8.0 * (y[0] - 0.4) ** 2 + 0.1 * surface.rng.standard_normal()
+        surface.tell(np.empty(0), y, float(z))
+    a, b = surface.normal()
+    mean = np.linalg.solve(a, b)
+    variance = surface.row[rs.SQUARES] / surface.row[rs.DEGREES]
+    assert variance == pytest.approx(0.01, rel=0.15)
+    spread = surface.cfg.spread**2 * variance * surface.row[rs.WEIGHT]
+    draws = surface.rng.multivariate_normal(mean, spread * np.linalg.inv(a), 20_000)
+    expected = 0.5 - 0.5 * draws[:, 1] / draws[:, 2]
+    y, peaks = np.empty(1), []
+    for xi in surface.rng.standard_normal((20_000, 2)):
+        rs.ask(surface.cfg, surface.row, surface.row, np.empty(0), surface.work, xi, y)
+        peaks.append(y[0])
+    error = expected.std() / np.sqrt(20_000)
+    assert np.mean(peaks) == pytest.approx(expected.mean(), abs=6 * error)
+    assert np.std(peaks) == pytest.approx(expected.std(), rel=0.04)
+    rs.best(surface.cfg, surface.row, np.empty(0), surface.work, y)
+    assert y[0] == pytest.approx(0.5 - 0.5 * mean[1] / mean[2], rel=1e-9)
+
+
+def climbed(slope: Array, h: Array) -> Array:
+    d, v = len(slope), np.empty(len(slope))
+    twists = h[np.triu_indices(d, 1)]
+    climb(slope.copy(), np.diag(h).copy(), twists, np.empty(2 * d * d + d), v)
+    return v
+
+
+@settings(max_examples=150)
+@given(st.integers(1, 6), st.integers(0, 10**6), st.floats(0, 3), st.booleans())
+def test_the_peak_of_a_concave_quadratic_in_the_box(
+    d: int, seed: int, exponent: float, inside: bool
+) -> None:
+    """No point is higher, at any condition number up to 1000, in the box or on its edges."""
+    rng = np.random.default_rng(seed)
+    axes = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    h = -(axes * 10 ** rng.uniform(0, exponent, d)) @ axes.T
+    top = rng.uniform(-0.9, 0.9, d) if inside else rng.uniform(-3, 3, d)
+    slope = -h @ top
+    v = climbed(slope, h)
+    if inside:
+        np.testing.assert_allclose(v, top, atol=1e-7)
+    found: Any = minimize(  # type: ignore[call-overload]
+        lambda x: -(slope @ x + 0.5 * x @ h @ x),
+        v,
+        jac=lambda x: -(slope + h @ x),
+        bounds=[(-1, 1)] * d,
+        method="L-BFGS-B",
+        options={"ftol": 1e-14, "gtol": 1e-10},
+    )
+    height = slope @ v + 0.5 * v @ h @ v
+    assert -found.fun <= height + 1e-6 * (1 + abs(height))
+    assert (np.abs(v) <= 1).all()
+
+
+def test_where_the_surface_is_not_concave_the_better_end_is_taken() -> None:
+    assert peak(0.3, 2.0) == peak(0.3, 0.0) == 1.0
+    assert peak(-0.3, 2.0) == -1.0
+    np.testing.assert_allclose(climbed(np.array([0.1, 0.5]), np.diag([2.0, -1.0])), [1.0, 0.5])
+
+
+def run(scale: float = 1.0, shift: float = 0.0, cents: float = 1.0, n: int = 1000) -> Array:
+    """Decisions of `n` rounds in the units of the first box, on payoffs in other units."""
+    policy = ca.SurfaceSampling(ca.Box.unit(1), ca.Box([0.0, 0.0], [cents, cents]), rng=3)
+    rng = np.random.default_rng(4)
+    values = []
+    for x in rng.random((n, 1)):
+        decision = policy.ask(x)
+        y = decision.value / cents
+        payoff = WORLD.mean_payoff(x, y) + 0.1 * rng.standard_normal()
+        policy.tell(decision, scale * payoff + shift)
+        values.append(y)
+    return np.array(values)
+
+
+def test_payoffs_in_other_units_give_the_same_decisions() -> None:
+    plain = run()
+    np.testing.assert_array_equal(run(scale=1024.0), plain)
+    np.testing.assert_array_equal(run(scale=2.0**-40), plain)
+    np.testing.assert_allclose(run(scale=1000.0, shift=5000.0), plain, atol=1e-6)
+    np.testing.assert_allclose(run(cents=100.0), plain, atol=1e-6)
+    assert len(np.unique(plain[:, 0])) > 900
+
+
+def other_units(scale: float, shift: float, cents: float) -> ca.Problem:
+    mean, best = WORLD.sources.mean_payoff, WORLD.sources.best_decision
+    assert best is not None
+    import numba
+
+    mean, best = numba.njit(mean), numba.njit(best)
+
+    def mean_payoff(x: Array, y: Array) -> Any:
+        return scale * mean(x, y / cents) + shift
+
+    def best_decision(x: Array) -> Any:
+        found = best(x)
+        return cents * found[0], cents * found[1]
+
+    return ca.Problem(
+        context=WORLD.context,
+        decision=ca.Box([0.0, 0.0], [cents, cents]),
+        mean_payoff=mean_payoff,
+        best_decision=best_decision,
+        noise=0.1 * scale,
+    )
+
+
+@pytest.mark.parametrize(("scale", "shift", "cents"), [(1000.0, 5000.0, 1.0), (1.0, 0.0, 100.0)])
+def test_other_units_give_the_same_regret(scale: float, shift: float, cents: float) -> None:
+    options: dict[str, Any] = {"horizon": 10**5, "replications": 8, "rng": 0, "checkpoints": 1}
+    plain = ca.simulate("recommended", WORLD, **options).regret[:, -1]
+    other = ca.simulate("recommended", other_units(scale, shift, cents), **options)
+    gap = other.regret[:, -1] / scale - plain
+    error = np.hypot(plain.std(ddof=1), other.regret[:, -1].std(ddof=1) / scale) / np.sqrt(8)
+    assert abs(gap.mean()) <= 2 * error
+
+
+def test_the_horizon_is_never_handed_to_it() -> None:
+    short = ca.simulate("recommended", WORLD, horizon=2000, rng=1, checkpoints=1)
+    long = ca.simulate("recommended", WORLD, horizon=30_000, rng=1, checkpoints=[2000])
+    assert short.regret[0, -1] == long.regret[0, 0]
+    assert ca.SurfaceSampling.anytime
+    assert not ca.AdaptiveKWSA.anytime
+
+
+@pytest.mark.parametrize("name", ["two-communities", "linear-demand"])
+def test_live_and_compiled_are_the_same_bits(name: str) -> None:
+    """Through splits, renewals and reused rows."""
+    problem = ca.problem(name)
+    n = 4000 if name == "two-communities" else 1500
+    policy = ca.SurfaceSampling(problem.context, problem.decision)
+    compiled = ca.simulate(policy, problem, horizon=n, rng=3, checkpoints=1).policies[0]
+    streams = np.random.SeedSequence(3, spawn_key=(0,)).spawn(3)
+    live = policy.copy(rng=np.random.default_rng(streams[2]))
+    noise = np.random.default_rng(streams[1])
+    for x in problem.draw_contexts(np.random.default_rng(streams[0]), 2**14)[:n]:
+        decision = live.ask(x)
+        live.tell(decision, problem.payoff(x, decision.value, noise))
+    np.testing.assert_array_equal(compiled.engine.rows, live.engine.rows)
+    np.testing.assert_array_equal(compiled.engine.nodes, live.engine.nodes)
+
+
+def wave(dx: int, noise: float = 0.1) -> ca.Problem:
+    """Only the first context dimension matters."""
+
+    def mean_payoff(x: Array, y: Array) -> Any:
+        return -((y[0] - 0.5 - 0.35 * np.sin(6.0 * x[0])) ** 2)
+
+    def best_decision(x: Array) -> Any:
+        return np.array([0.5 + 0.35 * np.sin(6.0 * x[0])])
+
+    return ca.Problem(
+        context=ca.Box.unit(dx),
+        decision=ca.Box.unit(1),
+        mean_payoff=mean_payoff,
+        best_decision=best_decision,
+        noise=noise,
+    )
+
+
+@pytest.mark.parametrize("dx", [5, 10])
+def test_dimensions_that_do_not_matter_are_seldom_cut_and_cost_little(dx: int) -> None:
+    run = ca.simulate("recommended", wave(dx), horizon=30_000, replications=2, rng=0)
+    cuts = np.zeros(dx)
+    for policy in run.policies:
+        for node in policy.engine.nodes[1 : int(policy.engine.nodes[0, 0])]:
+            if node[0] >= 0:
+                cuts[int(node[0])] += 1
+    assert cuts[0] >= 2
+    assert cuts[1:].sum() <= cuts[0]
+    alone = ca.simulate("recommended", wave(1), horizon=30_000, replications=2, rng=0)
+    uniform = 30_000 * 0.14  # the regret of decisions at random
+    assert run.mean[-1] - alone.mean[-1] < 0.2 * uniform
+
+
+def test_bins_are_exactly_one_per_context_and_rows_are_used_again() -> None:
+    run = ca.simulate("recommended", wave(2, noise=0.01), horizon=20_000, rng=0)
+    policy = run.policies[0]
+    bins = policy.bins()
+    assert len(bins) > 4
+    for x in np.random.default_rng(0).random((300, 2)):
+        assert sum(bool(((b.low <= x) & (x < b.high)).all()) for b in bins) == 1
+    volume = sum(float(np.prod(b.high - b.low)) for b in bins)
+    assert volume == pytest.approx(1.0)
+    nodes = policy.engine.nodes
+    used, free = int(nodes[0, 1]) - 1, int(nodes[0, 3])
+    running = sum(1 for node in nodes[1 : int(nodes[0, 0])] if node[0] < 0 and node[7] > 0)
+    assert used - free == len(bins) + 9 * running  # a bin, and nine challengers with dx = 2
+
+
+def test_a_cut_lies_in_the_middle_of_the_contexts_seen() -> None:
+    policy = ca.SurfaceSampling(ca.Box.unit(1), ca.Box.unit(1), rng=0)
+    rng = np.random.default_rng(0)
+    for _ in range(60_000):
+        x = rng.beta(0.5, 5.0, 1)
+        decision = policy.ask(x)
+        policy.tell(decision, -((decision.value[0] - np.sqrt(x[0])) ** 2))
+        if len(policy.bins()) > 1:
+            break
+    cut = policy.bins()[0].high[0]
+    assert 0.01 < cut < 0.1  # the median of Beta(0.5, 5) is 0.047
+
+
+@pytest.mark.parametrize("points", [[0.3], [0.0, 1.0], [0.0, 0.0, 0.0, 1.0]])
+def test_contexts_of_a_few_values_are_told_apart(points: list[float]) -> None:
+    policy = ca.SurfaceSampling(ca.Box.unit(1), ca.Box.unit(1), rng=0)
+    rng = np.random.default_rng(1)
+    for _ in range(3000):
+        x = points[rng.integers(len(points))]
+        decision = policy.ask([x])
+        policy.tell(decision, -((decision.value[0] - 0.2 - 0.5 * x) ** 2))
+    for x in points:
+        assert policy.recommend([x])[0] == pytest.approx(0.2 + 0.5 * x, abs=0.01)
+
+
+@pytest.mark.parametrize("dy", [50, 100])
+def test_many_dimensions_run_with_the_diagonal_alone(dy: int) -> None:
+    problem = ca.problem("quadratic", dy=dy, condition=10.0, noise=0.1)
+    run = ca.simulate("recommended", problem, horizon=2000, rng=0, checkpoints=[500, 1000])
+    rates = np.diff(run.mean) / [500, 1000]
+    assert rates[1] < 0.5 * run.mean[0] / 500
+    assert run.policies[0].engine.lcfg.terms == 2 * dy
+    small = ca.SurfaceSampling(ca.Box.unit(1), ca.Box.unit(5))
+    assert small.engine.lcfg.terms == 5 + 15
+
+
+def test_nothing_makes_it_stop_learning() -> None:
+    """Payoffs that are all alike for a long time say nothing; the first that differs does."""
+    policy = ca.SurfaceSampling(ca.Box.unit(1), ca.Box.unit(1), rng=0)
+    rng = np.random.default_rng(0)
+    for _ in range(500):
+        policy.tell(policy.ask([rng.random()]), 0.0)
+    spread = np.ptp([policy.ask([0.5]).value[0] for _ in range(50)])
+    assert spread > 0.5
+    for _ in range(3000):
+        decision = policy.ask([rng.random()])
+        bought = rng.random() < 0.3 * (1 - decision.value[0])
+        policy.tell(decision, float(decision.value[0]) if bought else 0.0)
+    assert 0.3 < policy.recommend([0.5])[0] < 0.7
+
+
+@pytest.mark.parametrize("size", [1e-140, 1e-12, 1e12, 9e99])
+def test_payoffs_of_any_size(size: float) -> None:
+    policy = ca.SurfaceSampling(ca.Box.unit(1), ca.Box.unit(2), rng=0)
+    rng = np.random.default_rng(0)
+    for _ in range(1500):
+        decision = policy.ask(rng.random(1))
+        gap = decision.value - 0.4
+        policy.tell(decision, float(size * (0.01 * rng.standard_normal() - gap @ gap)))
+        assert np.isfinite(decision.value).all()
+    np.testing.assert_allclose(policy.recommend([0.5]), 0.4, atol=0.05)
+
+
+def test_a_payoff_whose_square_is_infinite_is_refused() -> None:
+    policy = ca.SurfaceSampling(ca.Box.unit(1), ca.Box.unit(2), rng=0)
+    decision = policy.ask([0.5])
+    with pytest.raises(InputError, match=r"within ±1e\+100, but got 1e\+200"):
+        policy.tell(decision, 1e200)
+    policy.tell(decision, 1.0)
+
+
+def test_a_split_by_evidence_needs_a_learner_that_foresees() -> None:
+    tree = EvidenceTree(1, 1.0, 4.0, 4.0, 20)
+    with pytest.raises(SettingsError, match="foresaw a payoff, but got KieferWolfowitz"):
+        Engine(tree, KieferWolfowitz(1, 1.0, 0.2), np.array([0.5]))
+
+
+def test_it_beats_the_papers_algorithm_as_printed() -> None:
+    """The factors that docs/recommended.md reports with more seeds."""
+    marks = [1000, 10_000, 100_000]
+    ours = ca.simulate(
+        "recommended", WORLD, horizon=10**5, replications=4, rng=0, checkpoints=marks
+    )
+    for k, (horizon, factor) in enumerate(zip(marks, (5, 8, 10), strict=True)):
+        bins = round(horizon ** (1 / 3))
+        boxes = WORLD.context, WORLD.decision
+        printed = ca.StaticKWSA(*boxes, step=1.0, width=0.2, bins=bins, start=[0, 0])
+        rival = ca.simulate(printed, WORLD, horizon=horizon, replications=4, rng=0)
+        assert ours.mean[k] < rival.mean[-1] / factor
