@@ -1,6 +1,7 @@
 """The docs: they build without a broken link, and what they show runs."""
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -63,7 +64,9 @@ def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
         for line in block.splitlines():
             arguments = [
                 "1e3" if previous == "--horizon" else word
-                for previous, word in zip(["", *line.split()], line.split(), strict=False)
+                for previous, word in zip(
+                    ["", *shlex.split(line)], shlex.split(line), strict=False
+                )
             ]
             done = subprocess.run(
                 [sys.executable, "-m", *arguments], capture_output=True, text=True, cwd=tmp_path

@@ -157,6 +157,81 @@ def simulate(
 
 @cli.command()
 @click.option(
+    "--problem",
+    "problems",
+    multiple=True,
+    default=["two-communities"],
+    show_default=True,
+    metavar="'NAME KEY=VALUE ...'|FILE.py:OBJECT|suite|unseen",
+    help="A problem with its settings; `suite` is the whole suite, `unseen` the part of it that "
+    "was written when the policies were finished. Again for several.",
+)
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    default=["recommended", "adaptive-kwsa"],
+    show_default=True,
+    metavar="'NAME KEY=VALUE|VALUE ...'|FILE.py:OBJECT",
+    help="A policy with its settings. Several values of a setting are all tried, and the best in "
+    "hindsight counts. Again for several.",
+)
+@click.option(
+    "--horizon",
+    "horizons",
+    type=WholeNumber(1),
+    multiple=True,
+    default=["1e5"],
+    show_default=True,
+    help="Decisions per replication. Again for several.",
+)
+@click.option(
+    "--replications",
+    type=WholeNumber(1),
+    default="8",
+    show_default=True,
+    help="Seeds; all policies meet the same ones.",
+)
+@click.option("--seed", type=WholeNumber(0), default="0", show_default=True, help="The first.")
+@click.option(
+    "--baseline",
+    metavar="POLICY",
+    help="The policy to which the others are compared, as it was given; the last by default.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@click.option("--plot", metavar="FILE", help="Write the ratios to this file (.png, .svg, .pdf).")
+def compare(
+    problems: tuple[str, ...],
+    policies: tuple[str, ...],
+    horizons: tuple[int, ...],
+    replications: int,
+    seed: int,
+    baseline: str | None,
+    as_json: bool,
+    plot: str | None,
+) -> None:
+    """Compare policies on problems, paired by seed, as ratios to a baseline."""
+    from continuarm import commands
+
+    if plot is not None:
+        commands.check_plot(plot)
+    length, run = commands.comparison_of(
+        policies, problems, horizons, replications, seed, baseline
+    )
+    with _progress("comparing", length, hidden=as_json) as progress:
+        comparison = run(progress)
+    if plot is not None:
+        comparison.draw(plot)
+    if as_json:
+        click.echo(json.dumps(comparison.report()))
+    else:
+        click.echo(str(comparison.table()))
+        if plot is not None:
+            click.echo(f"\nfigure: {plot}")
+
+
+@cli.command()
+@click.option(
     "--figure",
     "chosen",
     multiple=True,
@@ -236,6 +311,8 @@ def main() -> None:
         _fail(error.format_message())
     except ContinuarmError as error:
         _fail(str(error))
+    except MemoryError as error:
+        _fail(f"more memory is needed than there is: {error}")
     except (click.Abort, KeyboardInterrupt):
         click.echo("continuarm: interrupted", err=True)
         sys.exit(130)

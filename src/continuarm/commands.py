@@ -4,11 +4,13 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from continuarm.comparison import Comparison, Entrant, compare, decisions, parse
 from continuarm.errors import ContinuarmError, SettingsError
 from continuarm.plots import check_path, regret_curves
 from continuarm.policies import BinnedPolicy, policy_for
@@ -17,7 +19,16 @@ from continuarm.result import Result
 from continuarm.simulation import simulate
 from continuarm.table import Table
 
-__all__ = ["check_plot", "draw", "load_policy", "load_problem", "report", "run", "summary"]
+__all__ = [
+    "check_plot",
+    "comparison_of",
+    "draw",
+    "load_policy",
+    "load_problem",
+    "report",
+    "run",
+    "summary",
+]
 
 check_plot, draw = check_path, regret_curves
 SHOWN = 7  # checkpoints in a printed table
@@ -46,6 +57,63 @@ def _own_problem(text: str, settings: dict[str, Any]) -> Problem:
         raise SettingsError(f"{text} must be a Problem or make one, but got {found!r}")
     found.name = text.rpartition(":")[2] if found.name == "problem" else found.name
     return found
+
+
+def load_worlds(texts: Sequence[str]) -> dict[str, Problem]:
+    """Problems as `compare` takes them: names with settings, files, `suite` or `unseen`."""
+    worlds: dict[str, Problem] = {}
+    for text in texts:
+        if text in ("suite", "unseen"):
+            from continuarm.problems.suite import SUITE
+            from continuarm.problems.unseen import UNSEEN
+
+            chosen = SUITE if text == "suite" else UNSEEN
+            worlds |= {name: make() for name, make in chosen.items()}
+            continue
+        name, settings = parse(text)
+        if len(settings) > 1:
+            raise SettingsError(f"a problem's settings have one value each, but got {text!r}")
+        worlds[text] = load_problem(name, settings[0], None)[0]
+    return worlds
+
+
+def comparison_of(
+    policies: Sequence[str],
+    problems: Sequence[str],
+    horizons: Sequence[int],
+    replications: int,
+    seed: int,
+    baseline: str | None,
+) -> tuple[int, Callable[[Callable[[int], None]], Comparison]]:
+    """How many decisions it will take at most, and what runs it."""
+    worlds = load_worlds(problems)
+    entrants = []
+    for text in policies:
+        name, settings = parse(text)
+        if ".py:" in name:
+            entrants.append(Entrant(text, partial(_player, name), settings))
+        else:
+            entrants.append(Entrant(text, name, settings))
+    for entrant in entrants:  # refuse what is wrong before anything runs
+        for world in worlds.values():
+            entrant.made_for(world)
+
+    def run(progress: Callable[[int], None]) -> Comparison:
+        return compare(
+            entrants,
+            worlds,
+            horizons,
+            replications=replications,
+            seed=seed,
+            baseline=baseline,
+            progress=progress,
+        )
+
+    return decisions(entrants, len(worlds), horizons, replications), run
+
+
+def _player(text: str, world: Problem, /, **settings: Any) -> Any:
+    return load_policy(text, world, settings)
 
 
 def load_policy(text: str, world: Problem, settings: dict[str, Any]) -> Any:

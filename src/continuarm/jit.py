@@ -37,6 +37,7 @@ NUMBERLESS = {
     "__main__.py",
     "cli.py",
     "commands.py",
+    "comparison.py",
     "journal.py",
     "parallel.py",
     "plots.py",

@@ -14,7 +14,7 @@ from continuarm.jit import Array
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "check_path", "figure_class", "regret_curves"]
+__all__ = ["COLOURS", "check_path", "figure_class", "ratio_dots", "regret_curves"]
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart; line styles for grey prints
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -59,11 +59,7 @@ def regret_curves(results: Sequence[Curve], path: str | Path | None = None) -> "
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=9)
     if path is not None:
-        check_path(path)
-        try:
-            figure.savefig(path, dpi=200)
-        except OSError as error:
-            raise SettingsError(f"a figure's file must be writable, but got {error}") from None
+        _write(figure, path)
     return figure
 
 
@@ -100,3 +96,45 @@ def figure_class() -> Any:
             'figures need matplotlib: pip install "continuarm[plot]"'
         ) from None
     return Figure
+
+
+Interval = tuple[float, float, float]
+
+
+def ratio_dots(
+    groups: Sequence[tuple[str, Sequence[Interval]]],
+    labels: Sequence[str],
+    baseline: str,
+    path: str | Path | None = None,
+) -> "Figure":
+    """One line per group: each policy's regret relative to the baseline's, with 95 % intervals."""
+    figure: Figure = figure_class()(figsize=(6.4, 1.2 + 0.24 * len(groups)), layout="constrained")
+    axes = figure.add_subplot()
+    spread = np.linspace(-0.15, 0.15, len(labels)) if len(labels) > 1 else [0.0]
+    for i, label in enumerate(labels):
+        values = np.array([intervals[i] for _, intervals in groups])
+        height = len(groups) - 1 - np.arange(len(groups)) + spread[i]
+        colour = COLOURS[i % len(COLOURS)]
+        axes.hlines(height, np.maximum(values[:, 1], 1e-3), values[:, 2], color=colour, alpha=0.6)
+        axes.plot(values[:, 0], height, "o", markersize=4, color=colour, label=label)
+    axes.axvline(1.0, color="0.4", linewidth=1)
+    axes.set(xscale="log", xlabel="regret relative to the baseline, 95 % intervals")
+    axes.set_title(f"baseline: {baseline}", fontsize=8, loc="left")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_yticks(range(len(groups)), [name for name, _ in groups][::-1], fontsize=8)
+    axes.set_ylim(-0.7, len(groups) - 0.3)
+    axes.grid(True, axis="x", which="both", color="0.92")
+    axes.spines[["top", "right"]].set_visible(False)
+    if len(labels) > 1:
+        axes.legend(frameon=False, fontsize=8)
+    if path is not None:
+        _write(figure, path)
+    return figure
+
+
+def _write(figure: "Figure", path: str | Path) -> None:
+    check_path(path)
+    try:
+        figure.savefig(path, dpi=200)
+    except OSError as error:
+        raise SettingsError(f"a figure's file must be writable, but got {error}") from None

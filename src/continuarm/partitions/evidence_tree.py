@@ -155,6 +155,9 @@ def _start_again(cfg: EvidenceTree, lcfg: Any, node: Array, rows: Array, u: Arra
     fill(high, 1.0)
     learner.inherit(lcfg, known, rows[int(node[RENEWER]), HEAD:], low, high, cfg.little)
     node[RENEWER_LEAD] = 0.0
+    if node[NOTED] == cfg.noted:
+        _cut(cfg, node)
+        node[NOTED] = 0.0  # the next cut will be among later contexts
     for axis in range(dx):
         ends = node[_part(cfg, LOW) + axis], node[_part(cfg, HIGH) + axis]
         cut = _scaled(node[_part(cfg, CUT) + axis], ends[0], ends[1])
@@ -244,7 +247,7 @@ def _tell_halves(
 
 @compiled
 def _note(cfg: EvidenceTree, node: Array, x: Array) -> None:
-    """Note a context of the bin; with the last one, decide where it would be cut."""
+    """Note a context of the bin."""
     count = int(node[NOTED])
     node[NOTED] = count + 1
     for axis in range(cfg.dx):
@@ -254,12 +257,18 @@ def _note(cfg: EvidenceTree, node: Array, x: Array) -> None:
             node[first + k] = node[first + k - 1]
             k -= 1
         node[first + k] = x[axis]
-        if count + 1 == cfg.noted:
-            low, high = node[_part(cfg, LOW) + axis], node[_part(cfg, HIGH) + axis]
-            cut = 0.5 * (low + high)
-            if cfg.median:
-                cut = _median(node[first : first + cfg.noted], low, high)
-            node[_part(cfg, CUT) + axis] = cut
+
+
+@compiled
+def _cut(cfg: EvidenceTree, node: Array) -> None:
+    """Decide where the bin would be cut."""
+    for axis in range(cfg.dx):
+        low, high = node[_part(cfg, LOW) + axis], node[_part(cfg, HIGH) + axis]
+        cut = 0.5 * (low + high)
+        if cfg.median:
+            first = _part(cfg, NOTES) + axis * cfg.noted
+            cut = _median(node[first : first + cfg.noted], low, high)
+        node[_part(cfg, CUT) + axis] = cut
 
 
 @compiled

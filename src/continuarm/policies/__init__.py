@@ -35,7 +35,7 @@ LEARNING: dict[str, type[BinnedPolicy]] = {
 POLICIES = (*LEARNING, "oracle", "fixed")
 
 
-def policy_for(name: str, problem: World, **settings: Any) -> BinnedPolicy | Oracle | Fixed:
+def policy_for(name: str, problem: World, /, **settings: Any) -> BinnedPolicy | Oracle | Fixed:
     """The policy of this name for a problem."""
     if name not in POLICIES:
         raise SettingsError(f"the policy must be one of {list(POLICIES)}, but got {name!r}")

@@ -20,7 +20,7 @@ PROBLEMS: dict[str, Callable[..., Problem]] = {
 }
 
 
-def problem(name: str, **settings: Any) -> Problem:
+def problem(name: str, /, **settings: Any) -> Problem:
     """The problem of this name.
 
     >>> problem("quadratic", dx=2, dy=5, condition=100.0)

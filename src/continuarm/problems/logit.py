@@ -41,7 +41,7 @@ def _shares(x: Array, p: Array, appeal: Array, sensitivity: Array, shares: Array
 
 
 @compiled
-def _lambert(z: float) -> float:
+def lambert(z: float) -> float:
     """W(z) for z > 0 by Halley's iteration."""
     w = np.log1p(z)
     for _ in range(50):
@@ -89,7 +89,7 @@ def _problem(
         b, total = _affine(sensitivity, x), 0.0
         for i in range(dy):
             total += np.exp(_affine(appeal[i], x) - b * costs[i] - 1.0)
-        return costs + (1.0 + _lambert(total)) / b
+        return costs + (1.0 + lambert(total)) / b
 
     def gradient(x: Array, p: Array) -> Array:
         out = np.empty(dy)
@@ -163,7 +163,7 @@ def _margins(appeal: Array, sensitivity: Array, costs: Array) -> tuple[float, fl
     for sign in (-1.0, 1.0):
         alpha = appeal[:, 0] + sign * np.maximum(sign * appeal[:, 1:], 0.0).sum(axis=1)
         b = sensitivity[0] - sign * np.maximum(-sign * sensitivity[1:], 0.0).sum()
-        ends.append((1.0 + _lambert(float(np.exp(alpha - b * costs - 1.0).sum()))) / b)
+        ends.append((1.0 + lambert(float(np.exp(alpha - b * costs - 1.0).sum()))) / b)
     return float(ends[0]), float(ends[1])
 
 
