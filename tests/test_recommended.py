@@ -58,7 +58,9 @@ class Surface:
 
     def normal(self) -> tuple[Array, Array]:
         """Σ wφφᵀ + ridge and Σ wφz, of z minus the first payoff."""
-        a, b = self.cfg.ridge * np.eye(self.p), np.zeros(self.p)
+        constant = self.p - self.cfg.dx * self.cfg.varying
+        ridge = np.where(np.arange(self.p) < constant, self.cfg.ridge, self.cfg.varying_ridge)
+        a, b = np.diag(ridge), np.zeros(self.p)
         for (u, y, z), w in zip(self.observed, self.weights, strict=True):
             phi = self.features(u, y)
             a += w * np.outer(phi, phi)

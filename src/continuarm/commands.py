@@ -64,8 +64,7 @@ def load_worlds(texts: Sequence[str]) -> dict[str, Problem]:
     worlds: dict[str, Problem] = {}
     for text in texts:
         if text in ("suite", "unseen"):
-            from continuarm.problems.suite import SUITE
-            from continuarm.problems.unseen import UNSEEN
+            from continuarm.problems.suite import SUITE, UNSEEN
 
             chosen = SUITE if text == "suite" else UNSEEN
             worlds |= {name: make() for name, make in chosen.items()}

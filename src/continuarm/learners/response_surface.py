@@ -34,7 +34,9 @@ class ResponseSurface(NamedTuple):
     pairs: bool  # all products of two context dimensions in the baseline, or the squares
     fade: float = 0.5  # γ
     spread: float = 0.6  # κ
-    ridge: float = 1e-4
+    ridge: float = 1e-4  # λ
+    varying_ridge: float = 0.3  # λ' of what depends on the context
+    middle: float = 0.5  # the first decisions keep to this part of each side of the box
     grace: float = 20.0  # observations before old ones fade
 
 
@@ -69,9 +71,10 @@ def init(cfg: ResponseSurface, row: Array, start: Array) -> None:
     row[WEIGHT] = 1.0
     row[START : START + cfg.dy] = start
     k = _triangle(cfg)
-    for length in range(size(cfg), 0, -1):
-        row[k] = math.sqrt(cfg.ridge)
-        k += length + 1
+    p, constant = size(cfg), _baseline(cfg) + cfg.terms
+    for i in range(p):
+        row[k] = math.sqrt(cfg.ridge if i < constant else cfg.varying_ridge)
+        k += p - i + 1
 
 
 @compiled
@@ -220,9 +223,11 @@ def _highest(cfg: ResponseSurface, u: Array, work: Array, y: Array) -> None:
 def ask(
     cfg: ResponseSurface, row: Array, pool: Array, u: Array, work: Array, xi: Array, y: Array
 ) -> int:
-    if row[KNOWN] < size(cfg) + 3 or row[SQUARES] == 0.0:
+    early = row[KNOWN] < size(cfg) + 3
+    if early or row[SQUARES] == 0.0:
+        side = cfg.middle if early else 1.0
         for j in range(cfg.dy):  # uniform
-            y[j] = 0.5 * math.erfc(-xi[j] / math.sqrt(2.0))
+            y[j] = 0.5 + side * 0.5 * math.erf(xi[j] / math.sqrt(2.0))
     else:
         variance = row[SQUARES] / row[DEGREES]
         _draw(cfg, row, cfg.spread * math.sqrt(row[WEIGHT] * variance), xi, work)

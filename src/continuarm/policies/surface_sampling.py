@@ -61,9 +61,9 @@ class SurfaceSampling(BinnedPolicy):
         p = size(surface)
         # eq. 9: the more a challenger can fit, and the more of them there are, the later it wins
         choices = math.log(max(dx, 1))
-        split = max(1.0, 0.5 * math.log(p)) + choices
+        split = max(2.0, 0.5 * math.log(p)) + choices
         renew = max(4.0, 1.75 * math.log(p)) + choices
-        tree = EvidenceTree(dx, split_lead=split, fresh_lead=renew, renew_lead=renew, first=3 * p)
+        tree = EvidenceTree(dx, split_lead=split, fresh_lead=renew, renew_lead=renew, first=2 * p)
         return tree, surface
 
 

@@ -1,4 +1,4 @@
-"""Worlds for the suite that were written, and first run, when the policies were finished."""
+"""Further worlds of the suite, from pricing, stocks and medicine."""
 
 import math
 from collections.abc import Callable
@@ -11,9 +11,9 @@ from continuarm.jit import Array
 from continuarm.problems.definition import Problem
 from continuarm.problems.logit import lambert
 from continuarm.problems.quadratic import quadratic
-from continuarm.problems.suite import compiled_helper, tracking, with_curvature
+from continuarm.problems.worlds import compiled_helper, tracking, with_curvature
 
-__all__ = ["UNSEEN"]
+__all__ = ["FURTHER_WORLDS"]
 
 
 def newsvendor() -> Problem:
@@ -229,7 +229,7 @@ def gentle_price() -> Problem:
     )
 
 
-UNSEEN: dict[str, Callable[[], Problem]] = {
+FURTHER_WORLDS: dict[str, Callable[[], Problem]] = {
     "newsvendor": newsvendor,
     "exponential-demand": exponential_demand,
     "dose": dose,
