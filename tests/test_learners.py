@@ -114,7 +114,8 @@ def test_payoffs_in_any_order_complete_their_own_stencil(
         policy.tell(decisions[k], float(slopes @ decisions[k].value))  # linear: every G is exact
         missing[k // size] -= 1
         if missing[k // size] == 0:
-            iterate, n = np.clip(iterate + 0.05 / n * slopes, 0, 1), n + 1
+            step = 0.05 / (n + 4 * (n - 1))  # all were opened at n = 1
+            iterate, n = np.clip(iterate + step * slopes, 0, 1), n + 1
         np.testing.assert_allclose(policy.recommend(), iterate, atol=1e-12)
     assert policy.bins()[0].completed == 3
 
@@ -188,6 +189,8 @@ def _tell(
     y: Array,
     z: float,
     gradient: Array,
+    elapsed: float,
+    asked: bool,
 ) -> None:
     row[SUM_XX] += u[0] * u[0]
     row[SUM_XY] += u[0] * z
@@ -218,7 +221,7 @@ register(
     Sampler,
     Learner(
         width=lambda cfg: 3,
-        pool_width=lambda cfg: 2,
+        pool_width=lambda cfg: 3,
         draws=lambda cfg: 1,
         uses_context=lambda cfg: True,
         uses_gradient=lambda cfg: False,

@@ -38,7 +38,7 @@ class Surface:
     def tell(self, u: Array, y: Array, z: float) -> None:
         self.weights.append(self.row[rs.WEIGHT])
         self.observed.append((u, y, z))
-        rs.tell(self.cfg, self.row, self.row, -1, u, self.work, y, z, self.row)
+        rs.tell(self.cfg, self.row, self.row, -1, u, self.work, y, z, self.row, 1.0, True)
 
     def play(self, n: int) -> None:
         for _ in range(n):

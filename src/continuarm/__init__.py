@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from continuarm.policies import StaticKWSA as StaticKWSA
     from continuarm.policies import SurfaceSampling as SurfaceSampling
     from continuarm.policies import UniformUCB as UniformUCB
+    from continuarm.policies import load as load
     from continuarm.problems import Problem as Problem
     from continuarm.problems import problem as problem
     from continuarm.result import Result as Result
@@ -50,6 +51,7 @@ _HOME = {
     "StaticKWSA": "policies",
     "SurfaceSampling": "policies",
     "UniformUCB": "policies",
+    "load": "policies",
     "Problem": "problems",
     "problem": "problems",
     "Result": "result",

@@ -1,10 +1,12 @@
 """Decision: what `ask` hands out and `tell` needs."""
 
+import json
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from continuarm.errors import InputError
 from continuarm.jit import Array
 
 __all__ = ["Bin", "Decision", "Decisions"]
@@ -36,6 +38,38 @@ class Decision:
     def as_dict(self) -> dict[str, float]:
         """The value by name."""
         return dict(zip(self.names, self.value.tolist(), strict=True))
+
+    def to_json(self) -> str:
+        """As text, so that the payoff can be told in another process."""
+        return json.dumps(
+            {
+                "id": self.id,
+                "context": self.context.tolist(),
+                "value": self.value.tolist(),
+                "names": list(self.names),
+                "policy": self.policy,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "Decision":
+        """The decision that `to_json` wrote.
+
+        >>> decision = Decision(7, np.array([0.1]), np.array([2.5]), ("price",), "a policy")
+        >>> Decision.from_json(decision.to_json())
+        Decision(id=7, value=[2.5])
+        """
+        try:
+            found = json.loads(text)
+            id_, policy, names = found["id"], found["policy"], found["names"]
+            context, value = (np.array(found[key], np.float64) for key in ("context", "value"))
+            whole = isinstance(id_, int) and not isinstance(id_, bool)
+            named = isinstance(names, list) and all(isinstance(name, str) for name in names)
+            if not whole or not named or context.ndim != 1 or value.shape != (len(names),):
+                raise ValueError
+        except (KeyError, TypeError, ValueError, RecursionError):
+            raise InputError(f"a decision in JSON is needed, but got {text!r}") from None
+        return cls(id_, context, value, tuple(names), policy)
 
     def __repr__(self) -> str:
         return f"Decision(id={self.id}, value={self.value.tolist()})"

@@ -15,11 +15,11 @@ from continuarm.box import from_unit
 from continuarm.errors import SettingsError
 from continuarm.jit import Array, compile_entry, compiled, pack, stamp, unpack
 from continuarm.learners import protocol as learner
-from continuarm.learners.protocol import ALONE, FULL
+from continuarm.learners.protocol import ALONE, CLOCK, FULL
 from continuarm.partitions import protocol as partition
-from continuarm.partitions.protocol import ASKED, HEAD, LEVEL, ROWS_USED, SCRATCH, TOLD
+from continuarm.partitions.protocol import ASKED, HEAD, LAST, LEVEL, ROWS_USED, SCRATCH, TOLD
 
-__all__ = ["STATE", "Engine", "EngineBin", "M", "V", "ask", "recommend", "tell"]
+__all__ = ["STATE", "Engine", "EngineBin", "M", "V", "ask", "forget", "recommend", "tell"]
 
 
 @compiled
@@ -79,10 +79,37 @@ def tell(
             if row == FULL:
                 return FULL
             partition.locate(pcfg, nodes, x, u, scaled)
-    learner.tell(lcfg, rows[row, HEAD:], pool, ticket, u, work, y, z, gradient)
+    clock = pool[0, CLOCK] + 1.0
+    elapsed = clock - rows[row, LAST] if rows[row, LAST] > 0.0 else 1.0
+    asked = partition.is_bin(pcfg, nodes, rows, row)
+    learner.tell(lcfg, rows[row, HEAD:], pool, ticket, u, work, y, z, gradient, elapsed, asked)
+    pool[0, CLOCK] = clock
+    rows[row, LAST] = clock
     rows[row, TOLD] += 1.0
     partition.observe(pcfg, lcfg, nodes, rows, row, x, u, work, y, z)
+    if asked and not partition.is_bin(pcfg, nodes, rows, row):
+        learner.retire(lcfg, rows[row, HEAD:], pool)
     return 0
+
+
+@compiled
+def forget(
+    pcfg: Any,
+    lcfg: Any,
+    nodes: Array,
+    rows: Array,
+    pool: Array,
+    row: int,
+    ticket: int,
+    x: Array,
+    u: Array,
+    y: Array,
+) -> None:
+    """A decision will never be told: its slot may be handed out again."""
+    if ticket == ALONE:
+        row = abs(partition.locate(pcfg, nodes, x, u, False))
+    asked = partition.is_bin(pcfg, nodes, rows, row)
+    learner.forget(lcfg, rows[row, HEAD:], pool, ticket, y, asked)
 
 
 @compiled
@@ -125,6 +152,41 @@ def tell_entry(partition_class: type, learner_class: type) -> Any:
         return tell(pcfg, lcfg, nodes, rows, pool, row, ticket, x, u, work, y, z, gradient)
 
     signature = f"i8({STATE}, i8, i8, {V}, {V}, {V}, {V}, f8, {V})"
+    return compile_entry(entry, signature, classes=(partition_class, learner_class))
+
+
+@cache
+def forget_entry(partition_class: type, learner_class: type) -> Any:
+    """`forget` as Python calls it."""
+    source = stamp()
+
+    def entry(p, q, nodes, rows, pool, row, ticket, x, u, y):  # type: ignore[no-untyped-def]
+        source  # noqa: B018
+        pcfg, lcfg = unpack(partition_class, p), unpack(learner_class, q)
+        forget(pcfg, lcfg, nodes, rows, pool, row, ticket, x, u, y)
+
+    signature = f"void({STATE}, i8, i8, {V}, {V}, {V})"
+    return compile_entry(entry, signature, classes=(partition_class, learner_class))
+
+
+@cache
+def place_entry(partition_class: type, learner_class: type) -> Any:
+    """Make the bin of a context, and start it at a decision if nobody has asked it yet."""
+    source = stamp()
+
+    def entry(p, q, nodes, rows, x, u, y, payoffs):  # type: ignore[no-untyped-def]
+        source  # noqa: B018
+        pcfg, lcfg = unpack(partition_class, p), unpack(learner_class, q)
+        row = partition.locate(pcfg, nodes, x, u, False)
+        if row <= 0:
+            row = partition.make(pcfg, lcfg, nodes, rows, x, u)
+            if row == FULL:
+                return FULL
+        if rows[row, ASKED] == 0.0:
+            learner.place(lcfg, rows[row, HEAD:], y, payoffs)
+        return row
+
+    signature = f"i8({V}, {V}, {M}, {M}, {V}, {V}, {V}, f8)"
     return compile_entry(entry, signature, classes=(partition_class, learner_class))
 
 
@@ -237,6 +299,25 @@ class Engine:
         ):
             self.grow()
 
+    def forget(self, row: int, ticket: int, x: Array, y: Array) -> None:
+        """The decision `y` for the context `x` will never be told."""
+        forget_entry(*self.classes)(
+            *self.packed, self.nodes, self.rows, self.pool, row, ticket, x, self.u, y
+        )
+
+    def place(self, x: Array, y: Array, payoffs: float) -> int:
+        """Start the bin of the context `x` at the decision `y`, unless it has been asked."""
+        place = place_entry(*self.classes)
+        while True:
+            row = place(*self.packed, self.nodes, self.rows, x, self.u, y, payoffs)
+            if row != FULL:
+                return int(row)
+            self.grow()
+
+    def place_others(self, y: Array) -> None:
+        """Start every bin that is not made yet at the decision `y`."""
+        learner.place(self.lcfg, self.rows[0, HEAD:], y, 0.0)
+
     def recommend(self, contexts: Array) -> Array:
         """The best decisions known for contexts of shape (n, dx)."""
         decisions = np.empty((len(contexts), self.dy))
@@ -244,6 +325,21 @@ class Engine:
             *self.packed, self.nodes, self.rows, contexts, self.u, self.work, decisions
         )
         return decisions
+
+    def rules(self) -> list[tuple[Array, Array, int, Array, dict[str, Any] | None]]:
+        """What `recommend` follows: boxes, payoffs, the best decision in the middle, the rule.
+
+        Of several boxes that hold a context the last one counts; the first holds all.
+        """
+        whole = [(0, np.zeros(self.dx), np.ones(self.dx))]
+        split = partition.split_boxes(self.pcfg, self.nodes)
+        found = []
+        for row, low, high in whole + split + partition.boxes(self.pcfg, self.nodes):
+            state, best = self.rows[row, HEAD:], np.empty(self.dy)
+            learner.best(self.lcfg, state, np.zeros(self.dx), self.work.copy(), best)
+            told = int(self.rows[row, TOLD])
+            found.append((low, high, told, best, learner.rule(self.lcfg, state)))
+        return found
 
     def bins(self) -> list[EngineBin]:
         """The bins that have been visited and not split, in the order in which they were made."""

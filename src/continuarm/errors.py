@@ -5,6 +5,7 @@
     ├── SettingsError (ValueError)   an option of a policy, a problem or a run that breaks its rule
     ├── ProblemError (ValueError)    a problem whose functions do not do what they promise
     ├── UnknownDecisionError (KeyError)   a payoff for a decision that is not open
+    ├── SavedFileError (ValueError)  a file that `load` or a table's reader cannot take
     └── MissingExtraError (ImportError)   an optional part that is not installed
 
 Every message states the rule first and then the value that broke it.
@@ -15,6 +16,7 @@ __all__ = [
     "InputError",
     "MissingExtraError",
     "ProblemError",
+    "SavedFileError",
     "SettingsError",
     "StepWarning",
     "UnknownDecisionError",
@@ -41,6 +43,10 @@ class UnknownDecisionError(ContinuarmError, KeyError):
     """A payoff was told for a decision that is not open."""
 
     __str__ = Exception.__str__  # KeyError would print the repr of the message
+
+
+class SavedFileError(ContinuarmError, ValueError):
+    """A file is damaged, of another kind or of a newer version."""
 
 
 class MissingExtraError(ContinuarmError, ImportError):

@@ -60,6 +60,11 @@ def code_of(config: type) -> Any:
     return _code[config]
 
 
+def registered(name: str) -> type | None:
+    """The configuration class of this name."""
+    return next((config for config in _code if config.__name__ == name), None)
+
+
 def by_class(function: Function) -> Function:
     """Resolve calls of `function` by the class of their first argument, compiled or not."""
     name = function.__name__

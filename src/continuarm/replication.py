@@ -13,8 +13,9 @@ from numpy.random import Generator, SeedSequence
 from numpy.typing import NDArray
 
 from continuarm.checks import generator
-from continuarm.driver import mean_entry, run_entry
+from continuarm.driver import mean_entry, run_entry, run_late_entry
 from continuarm.jit import Array
+from continuarm.late import Arrivals, Ring
 from continuarm.policies import BinnedPolicy, Fixed, Oracle
 from continuarm.problems import Problem
 from continuarm.problems.functions import no_gradient
@@ -39,17 +40,18 @@ class Block(NamedTuple):
     contexts: Array
     noises: Array
     slope_noises: Array
+    delays: NDArray[np.int64]
 
 
 class Streams:
-    """Three independent streams: contexts, payoff noise, the policy's own random numbers."""
+    """Independent streams: contexts, payoff noise, delays, the policy's own random numbers."""
 
     def __init__(self, problem: Problem, seed: SeedSequence) -> None:
         contexts, noise, policy = seed.spawn(3)
         self.problem = problem
         self.contexts, self.noise = np.random.default_rng(contexts), np.random.default_rng(noise)
         self.policy = np.random.default_rng(policy)
-        self.slope_noise = np.random.default_rng(noise.spawn(1)[0])
+        self.slope_noise, self.delays = map(np.random.default_rng, noise.spawn(2))
         held_out = np.random.default_rng(contexts.spawn(1)[0])
         self.held_out = problem.draw_contexts(held_out, HELD_OUT)
         self.held_out_best = problem.best_many(self.held_out)[1]
@@ -64,7 +66,10 @@ class Streams:
         slopes = np.empty((BLOCK, problem.decision.dim if sloped else 0))
         if sloped:
             self.slope_noise.standard_normal(out=slopes)
-        return Block(contexts, noises, slopes)
+        delays = np.empty(0, np.int64)
+        if not problem.feedback.at_once:
+            delays = problem.feedback.draw(self.delays, BLOCK)
+        return Block(contexts, noises, slopes, delays)
 
 
 # Runs part of a block and adds its regret to a total, one decision after the other: the sum does
@@ -78,13 +83,14 @@ def replicate(
     """Run a policy up to the last of the checkpoints `marks`."""
     problem = streams.problem
     sloped = isinstance(policy, BinnedPolicy) and policy.engine.uses_gradient
+    finish: list[Callable[[], None]] = []  # what to do when the last decision is made
     pace = BLOCK
     if isinstance(policy, Oracle | Fixed):
         segment = _reference_segment(policy, problem)
     elif isinstance(policy, BinnedPolicy) and problem.functions.compiled:
-        segment = _compiled_segment(policy, streams)
+        segment = _compiled_segment(policy, streams, finish)
     else:
-        segment = _python_segment(policy, streams, sloped)
+        segment = _python_segment(policy, streams, sloped, finish)
         pace = PYTHON_PACE
     regret, recommended = np.empty(len(marks)), np.empty(len(marks))
     block, total, done = streams.block(sloped), 0.0, 0
@@ -99,12 +105,20 @@ def replicate(
             tick(stop - start)
         regret[j] = total
         recommended[j] = _regret_of_recommend(policy, streams)
+    for last in finish:
+        last()
     return Curve(regret, recommended)
 
 
-def _compiled_segment(policy: BinnedPolicy, streams: Streams) -> Segment:
+def _compiled_segment(
+    policy: BinnedPolicy, streams: Streams, finish: list[Callable[[], None]]
+) -> Segment:
     engine, problem = policy.engine, streams.problem
+    late = None
     run = run_entry(*engine.classes)
+    if not problem.feedback.at_once:
+        run, late = run_late_entry(*engine.classes), Ring(policy)
+        finish.append(late.forget_all)
     functions = problem.functions
     world = (
         problem.context.low.copy(),
@@ -125,27 +139,49 @@ def _compiled_segment(policy: BinnedPolicy, streams: Streams) -> Segment:
     def segment(block: Block, start: int, stop: int, total: float) -> float:
         if drawn[0] is not block:
             drawn[:] = block, streams.policy.standard_normal((BLOCK, engine.draws))
+            if late is not None:
+                late.schedule(block.delays)
         best = problem.best_many(block.contexts[start:stop])[1]
         running = np.array([total])
         while True:
             start = run(
                 *engine.packed, engine.nodes, engine.rows, engine.pool, engine.u, engine.work,
                 *world, block.contexts, best, block.noises, block.slope_noises, drawn[1],
-                start, stop, running, *vectors,
+                start, stop, running, *vectors, *(() if late is None else late.arguments),
             )  # fmt: skip
             if start == stop:
+                if late is not None:
+                    late.made = late.arrivals.base + stop
                 return float(running[0])
             engine.grow()
 
     return segment
 
 
-def _python_segment(policy: Any, streams: Streams, sloped: bool) -> Segment:
+def _python_segment(
+    policy: Any, streams: Streams, sloped: bool, finish: list[Callable[[], None]]
+) -> Segment:
     problem, functions = streams.problem, streams.problem.functions
     sampled = problem.sources.sample_payoff is not None
     slope, span = np.empty(problem.decision.dim), problem.decision.span
+    late = None
+    if not problem.feedback.at_once:
+        late = Arrivals(policy.ttl if isinstance(policy, BinnedPolicy) else None)
+        if isinstance(policy, BinnedPolicy):
+            finish.append(policy.forget_all)
+    known: list[Block | None] = [None]
+    waiting: dict[int, tuple[Any, ...]] = {}
+
+    def told(decision: Any, payoff: float, noisy: Array | None) -> None:
+        if noisy is None:
+            policy.tell(decision, payoff)
+        else:
+            policy.tell(decision, payoff, gradient=noisy)
 
     def segment(block: Block, start: int, stop: int, total: float) -> float:
+        if late is not None and known[0] is not block:
+            known[0] = block
+            late.schedule(block.delays)
         best = problem.best_many(block.contexts[start:stop])[1]
         for t in range(start, stop):
             x = block.contexts[t]
@@ -153,15 +189,19 @@ def _python_segment(policy: Any, streams: Streams, sloped: bool) -> Segment:
             value = problem.decision.point(getattr(decision, "value", decision))
             expected = float(functions.mean(x, value))
             total += float(best[t - start]) - expected
-            payoff = expected + problem.noise * block.noises[t]
+            payoff, noisy = expected + problem.noise * block.noises[t], None
             if sampled:
                 payoff = float(functions.sample(x, value, streams.noise))
             if sloped:
                 problem.fill_gradient(x, value, slope)
                 noisy = slope + problem.noise * block.slope_noises[t] / span
-                policy.tell(decision, payoff, gradient=noisy)
+            if late is None:
+                told(decision, payoff, noisy)
             else:
-                policy.tell(decision, payoff)
+                if late.arrives(t):
+                    waiting[late.base + t] = (decision, payoff, noisy)
+                for number in late.after(t):
+                    told(*waiting.pop(number))
         return total
 
     return segment
@@ -204,7 +244,7 @@ def compile_all(policy: Any, problem: Problem) -> None:
         mean_entry()
         if isinstance(policy, BinnedPolicy):
             streams = Streams(problem, SeedSequence(0))
-            _compiled_segment(policy, streams)(
+            _compiled_segment(policy, streams, [])(
                 streams.block(policy.engine.uses_gradient), 0, 0, 0.0
             )
             policy.recommend_many(streams.held_out[:1])

@@ -4,14 +4,18 @@ The caller returns an unbiased gradient with each payoff, so every decision is a
 is needed. Legend: ỹ the iterate, n the step (from 1), a_n = a/n.
 """
 
+import math
 from typing import NamedTuple
 
-from continuarm.jit import Array, compiled, fill
+from continuarm.jit import Array, compiled, copy_into, fill
 from continuarm.learners.protocol import ALONE, Learner, register
 
 __all__ = ["GradientAscent"]
 
 COUNT, DONE, ITERATE = 0, 1, 2  # a row: numbers, then the iterate, then the average
+
+
+MOST_PLACED = 20.0  # steps that a log can stand for: it may be wrong
 
 
 class GradientAscent(NamedTuple):
@@ -21,6 +25,7 @@ class GradientAscent(NamedTuple):
     step: float  # a
     keep_count: bool = False
     average: bool = False
+    memory: float = 0.0  # as in Kiefer–Wolfowitz
 
 
 def width(cfg: GradientAscent) -> int:
@@ -61,7 +66,11 @@ def tell(
     y: Array,
     z: float,
     gradient: Array,
+    elapsed: float,
+    asked: bool,
 ) -> None:
+    if cfg.memory > 0.0:
+        row[COUNT] = 1.0 + (row[COUNT] - 1.0) * math.exp(-elapsed / cfg.memory)
     step = cfg.step / row[COUNT]
     for i in range(cfg.dy):
         moved = row[ITERATE + i] + step * gradient[i]
@@ -93,6 +102,14 @@ def inherit(
 
 
 @compiled
+def place(cfg: GradientAscent, row: Array, y: Array, payoffs: float) -> None:
+    row[COUNT] = 1.0 + min(payoffs / (1.0 + cfg.dy), MOST_PLACED)
+    copy_into(row[ITERATE : ITERATE + cfg.dy], y)
+    if cfg.average:
+        copy_into(row[ITERATE + cfg.dy :], y)
+
+
+@compiled
 def progress(cfg: GradientAscent, row: Array) -> int:
     return int(row[DONE])
 
@@ -101,7 +118,7 @@ register(
     GradientAscent,
     Learner(
         width=width,
-        pool_width=lambda cfg: 2,
+        pool_width=lambda cfg: 3,
         draws=lambda cfg: 0,
         uses_context=lambda cfg: False,
         uses_gradient=lambda cfg: True,
@@ -111,5 +128,6 @@ register(
         best=best,
         inherit=inherit,
         progress=progress,
+        place=place,
     ),
 )

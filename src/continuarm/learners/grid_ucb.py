@@ -14,7 +14,10 @@ from continuarm.learners.protocol import ALONE, Learner, register
 
 __all__ = ["GridUCB"]
 
-ASKED, TOLD, BEST, ARMS = 0, 1, 2, 3  # a row: numbers, then k^dy means, then k^dy values 1/√n
+# a row: numbers, then k^dy means, then k^dy values 1/√n (AGAIN for an arm without a payoff whose
+# decision was forgotten: it is asked again; WANTED counts them)
+ASKED, TOLD, BEST, WANTED, ARMS = 0, 1, 2, 3, 4
+AGAIN = -1.0
 
 
 class GridUCB(NamedTuple):
@@ -70,7 +73,15 @@ def _argmax(means: Array, roots: Array, bonus: float) -> int:
 @compiled
 def ask(cfg: GridUCB, row: Array, pool: Array, u: Array, work: Array, xi: Array, y: Array) -> int:
     size = _size(cfg)
-    if row[ASKED] < size or row[TOLD] == 0.0:
+    if row[ASKED] < size:
+        arm = int(row[ASKED])
+    elif row[WANTED] > 0.0:
+        arm = 0
+        while row[ARMS + size + arm] != AGAIN:
+            arm += 1
+        row[ARMS + size + arm] = 0.0
+        row[WANTED] -= 1.0
+    elif row[TOLD] == 0.0:
         arm = int(row[ASKED]) % size
     else:
         bonus = cfg.scale * np.sqrt(2.0 * np.log(row[TOLD]))
@@ -91,16 +102,28 @@ def tell(
     y: Array,
     z: float,
     gradient: Array,
+    elapsed: float,
+    asked: bool,
 ) -> None:
     arm, size = ARMS + _arm(cfg, y), _size(cfg)
     n = 1.0
     if row[arm] == -np.inf:
         row[arm] = z
+        if row[arm + size] == AGAIN:
+            row[WANTED] -= 1.0
     else:
         n = np.rint(1.0 / (row[arm + size] * row[arm + size])) + 1.0
         row[arm] += (z - row[arm]) / n
     row[arm + size] = 1.0 / np.sqrt(n)
     row[TOLD] += 1.0
+
+
+@compiled
+def forget(cfg: GridUCB, row: Array, pool: Array, ticket: int, y: Array, asked: bool) -> None:
+    arm, size = ARMS + _arm(cfg, y), _size(cfg)
+    if row[arm] == -np.inf and row[arm + size] != AGAIN:
+        row[arm + size] = AGAIN
+        row[WANTED] += 1.0
 
 
 @compiled
@@ -136,7 +159,7 @@ register(
     GridUCB,
     Learner(
         width=width,
-        pool_width=lambda cfg: 2,
+        pool_width=lambda cfg: 3,
         draws=lambda cfg: 0,
         uses_context=lambda cfg: False,
         uses_gradient=lambda cfg: False,
@@ -146,5 +169,6 @@ register(
         best=best,
         inherit=inherit,
         progress=progress,
+        forget=forget,
     ),
 )

@@ -2,23 +2,32 @@
 
 Legend: ỹ the iterate, n the stencil (from 1), a_n = a/n the step, c_n = δ n^(-1/4) the width, G
 the gradient estimate, Z the payoffs of a stencil. docs/reading.md explains each "reading N".
+
+Many stencils may be open at once, each with its own centre, width and signs. One that is completed
+moves the iterate of that moment, by a step that is smaller the more steps were made since it was
+opened (docs/production.md). A slot whose decision is forgotten is handed out again before any new
+stencil is opened.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
-from continuarm.jit import Array, compiled, fill
+from continuarm.jit import Array, compiled, copy_into, fill
 from continuarm.learners.protocol import FULL, Learner, give_back, register, take
 
 __all__ = ["ALTERNATE", "CENTRAL", "FORWARD", "KieferWolfowitz"]
 
 FORWARD, ALTERNATE, CENTRAL = 0, 1, 2
 
-# a row: numbers, then the iterate, then (with `average`) the average of the iterates
-COUNT, DONE, OPENED, NEWEST, NEXT, ITERATE = 0, 1, 2, 3, 4, 5
-# a stencil in the pool: numbers, then centre, signed offsets, payoffs
-OPENED_AT, TOLD, CENTRE = 0, 1, 2
+# a row: numbers, then the iterate, then (with `average`) the average of the iterates. WAITING is a
+# chain of stencils in which slots are to be handed out again.
+COUNT, DONE, OPENED, NEWEST, NEXT, WAITING, ITERATE = 0, 1, 2, 3, 4, 5, 6
+# a stencil in the pool: numbers, then centre, signed offsets, payoffs (NaN: returned)
+OPENED_AT, TOLD, RETURNED, LINK, CENTRE = 0, 1, 2, 3, 4
+STALE = 4.0  # a gradient that is τ steps old moves by a/(n + 4τ)
+MOST_PLACED = 20.0  # steps that a log can stand for: it may be wrong
 SLOT_BITS = 20  # a ticket is the stencil's row in the pool and the slot in the stencil
 
 
@@ -31,6 +40,7 @@ class KieferWolfowitz(NamedTuple):
     probe: int = FORWARD
     keep_count: bool = False  # a child continues its parent's n
     average: bool = False
+    memory: float = 0.0  # payoffs of the policy after which a step counts a third; 0: all count
 
 
 @compiled
@@ -77,8 +87,10 @@ def _open(cfg: KieferWolfowitz, row: Array, pool: Array) -> int:
     offsets = CENTRE + dy
     c = cfg.width / np.sqrt(np.sqrt(count))  # c_n = δ n^(-1/4) (Prop. 1)
     sign = -1.0 if cfg.probe == ALTERNATE and row[OPENED] % 2 == 1 else 1.0
-    stencil[OPENED_AT] = count
+    stencil[OPENED_AT] = row[DONE]
     stencil[TOLD] = 0.0
+    stencil[RETURNED] = 0.0
+    fill(stencil[offsets + _offsets(cfg) :], 0.0)
     for i in range(dy):
         y = row[centre + i]
         stencil[CENTRE + i] = y
@@ -99,10 +111,15 @@ def ask(
     cfg: KieferWolfowitz, row: Array, pool: Array, u: Array, work: Array, xi: Array, y: Array
 ) -> int:
     index, slot = int(row[NEWEST]), int(row[NEXT])
-    if slot == _slots(cfg):
-        index, slot = _open(cfg, row, pool), 0
-        if index == FULL:
-            return FULL
+    if row[WAITING] > 0.0:
+        index = int(row[WAITING])
+        slot = _again(cfg, row, pool[index])
+    else:
+        if slot == _slots(cfg):
+            index, slot = _open(cfg, row, pool), 0
+            if index == FULL:
+                return FULL
+        row[NEXT] = slot + 1
     stencil = pool[index]
     dy = cfg.dy
     for i in range(dy):
@@ -111,8 +128,20 @@ def ask(
         y[slot // 2] += stencil[CENTRE + dy + slot]
     elif slot > 0:  # y_t = ỹ_n + c_n e_m (Alg. 1, reading 2)
         y[slot - 1] += stencil[CENTRE + dy + slot - 1]
-    row[NEXT] = slot + 1
     return (index << SLOT_BITS) | slot
+
+
+@compiled
+def _again(cfg: KieferWolfowitz, row: Array, stencil: Array) -> int:
+    """A slot of the first waiting stencil, to be handed out again."""
+    payoffs, slot = CENTRE + cfg.dy + _offsets(cfg), 0
+    while stencil[payoffs + slot] == stencil[payoffs + slot]:  # until NaN
+        slot += 1
+    stencil[payoffs + slot] = 0.0
+    stencil[RETURNED] -= 1.0
+    if stencil[RETURNED] == 0.0:
+        row[WAITING] = stencil[LINK]
+    return slot
 
 
 @compiled
@@ -126,15 +155,57 @@ def tell(
     y: Array,
     z: float,
     gradient: Array,
+    elapsed: float,
+    asked: bool,
 ) -> None:
     index, slot = ticket >> SLOT_BITS, ticket & ((1 << SLOT_BITS) - 1)
     stencil = pool[index]
     payoffs = CENTRE + cfg.dy + _offsets(cfg)
     stencil[payoffs + slot] = z
     stencil[TOLD] += 1.0
+    if cfg.memory > 0.0:
+        row[COUNT] = 1.0 + (row[COUNT] - 1.0) * math.exp(-elapsed / cfg.memory)
     if stencil[TOLD] == _slots(cfg):
         _move(cfg, row, stencil)
         give_back(pool, index)
+    elif not asked:
+        _drop_if_idle(cfg, row, pool, index)
+
+
+@compiled
+def forget(
+    cfg: KieferWolfowitz, row: Array, pool: Array, ticket: int, y: Array, asked: bool
+) -> None:
+    index, slot = ticket >> SLOT_BITS, ticket & ((1 << SLOT_BITS) - 1)
+    stencil = pool[index]
+    stencil[CENTRE + cfg.dy + _offsets(cfg) + slot] = math.nan
+    stencil[RETURNED] += 1.0
+    if not asked:
+        _drop_if_idle(cfg, row, pool, index)
+    elif stencil[RETURNED] == 1.0:
+        stencil[LINK] = row[WAITING]
+        row[WAITING] = index
+
+
+@compiled
+def _drop_if_idle(cfg: KieferWolfowitz, row: Array, pool: Array, index: int) -> None:
+    """A stencil that cannot be completed any more is given back with its last open slot."""
+    handed_out = row[NEXT] if index == row[NEWEST] else float(_slots(cfg))
+    if pool[index, TOLD] + pool[index, RETURNED] == handed_out:
+        give_back(pool, index)
+
+
+@compiled
+def retire(cfg: KieferWolfowitz, row: Array, pool: Array) -> None:
+    newest = int(row[NEWEST])
+    if row[NEXT] < _slots(cfg) and pool[newest, RETURNED] == 0.0:
+        _drop_if_idle(cfg, row, pool, newest)
+    index = int(row[WAITING])
+    while index > 0:
+        following = int(pool[index, LINK])
+        _drop_if_idle(cfg, row, pool, index)
+        index = following
+    row[WAITING] = 0.0
 
 
 @compiled
@@ -142,7 +213,8 @@ def _move(cfg: KieferWolfowitz, row: Array, stencil: Array) -> None:
     """A completed stencil moves the current iterate."""
     dy, offsets = cfg.dy, CENTRE + cfg.dy
     payoffs = offsets + _offsets(cfg)
-    step = cfg.step / row[COUNT]  # a_n = a/n
+    age = row[DONE] - stencil[OPENED_AT]  # τ, 0 when told one by one
+    step = cfg.step / (row[COUNT] + STALE * age)  # a_n = a/n
     for i in range(dy):
         if cfg.probe == CENTRAL:
             rise = stencil[payoffs + 2 * i] - stencil[payoffs + 2 * i + 1]
@@ -181,6 +253,14 @@ def inherit(
 
 
 @compiled
+def place(cfg: KieferWolfowitz, row: Array, y: Array, payoffs: float) -> None:
+    row[COUNT] = 1.0 + min(payoffs / _slots(cfg), MOST_PLACED)
+    copy_into(row[ITERATE : ITERATE + cfg.dy], y)
+    if cfg.average:
+        copy_into(row[ITERATE + cfg.dy :], y)
+
+
+@compiled
 def progress(cfg: KieferWolfowitz, row: Array) -> int:
     return int(row[DONE])
 
@@ -199,5 +279,8 @@ register(
         best=best,
         inherit=inherit,
         progress=progress,
+        place=place,
+        forget=forget,
+        retire=retire,
     ),
 )

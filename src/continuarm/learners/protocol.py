@@ -8,6 +8,9 @@ deterministic: `ask` receives the standard normal numbers `xi` that it declared.
 There are two kinds. A learner that needs a whole stencil before it moves hands out tickets >= 0,
 and its payoffs belong to the bin that asked. A learner whose observations stand alone returns the
 ticket ALONE, and its payoffs go to the bin that holds the context when they arrive.
+
+A decision that will never be told is forgotten. A bin that has split is asked no more; what is
+open in it can still be told or forgotten, and then the pool gets back what it held.
 """
 
 from collections.abc import Callable
@@ -23,6 +26,16 @@ ALONE = -1
 FULL = -2  # the arrays are full: nothing was changed, make them larger and call again
 
 
+@compiled
+def _forget_nothing(cfg: Any, row: Array, pool: Array, ticket: int, y: Array, asked: bool) -> None:
+    pass
+
+
+@compiled
+def _retire_nothing(cfg: Any, row: Array, pool: Array) -> None:
+    pass
+
+
 @dataclass(frozen=True, kw_only=True)
 class Learner:
     """The code of a learner; each function is described by the one of the same name below."""
@@ -34,10 +47,15 @@ class Learner:
     uses_gradient: Callable[[Any], bool]
     init: Callable[[Any, Array, Array], None]
     ask: Callable[[Any, Array, Array, Array, Array, Array, Array], int]
-    tell: Callable[[Any, Array, Array, int, Array, Array, Array, float, Array], None]
+    tell: Callable[[Any, Array, Array, int, Array, Array, Array, float, Array, float, bool], None]
     best: Callable[[Any, Array, Array, Array, Array], None]
     inherit: Callable[[Any, Array, Array, Array, Array, float], None]
     progress: Callable[[Any, Array], int]
+    place: Callable[[Any, Array, Array, float], None] | None = None
+    rule: Callable[[Any, Array], dict[str, Any] | None] = lambda cfg, row: None
+    remembered: Callable[[Any, Array], float] | None = None
+    forget: Callable[[Any, Array, Array, int, Array, bool], None] = _forget_nothing
+    retire: Callable[[Any, Array, Array], None] = _retire_nothing
     scratch: Callable[[Any], int] = lambda cfg: 0
     challenge: Callable[[Any, Array, Array, Array, Array, float], float] | None = None
 
@@ -53,7 +71,7 @@ def width(cfg: Any) -> int:
 
 
 def pool_width(cfg: Any) -> int:
-    """Floats per row of the pool, at least 2."""
+    """Floats per row of the pool, at least 3."""
     return int(jit.code_of(type(cfg)).pool_width(cfg))
 
 
@@ -68,8 +86,9 @@ def scratch(cfg: Any) -> int:
 
 
 def scores(cfg: Any) -> bool:
-    """Whether it has `challenge`, which a split by evidence needs."""
-    return jit.code_of(type(cfg)).challenge is not None
+    """Whether it has `challenge` and `remembered`, which a split by evidence needs."""
+    code = jit.code_of(type(cfg))
+    return code.challenge is not None and code.remembered is not None
 
 
 @by_class
@@ -105,9 +124,45 @@ def tell(
     y: Array,
     z: float,
     gradient: Array,
+    elapsed: float,
+    asked: bool,
 ) -> None:
-    """Learn that the decision `y` of this ticket paid `z`."""
-    jit.code_of(type(cfg)).tell(cfg, row, pool, ticket, u, work, y, z, gradient)
+    """Learn that the decision `y` of this ticket paid `z`.
+
+    `elapsed` is how many payoffs the policy has learned since the bin's last one, this included;
+    `asked` says whether the bin is still asked, or has split.
+    """
+    code = jit.code_of(type(cfg))
+    code.tell(cfg, row, pool, ticket, u, work, y, z, gradient, elapsed, asked)
+
+
+@by_class
+def forget(cfg: Any, row: Array, pool: Array, ticket: int, y: Array, asked: bool) -> None:
+    """The decision `y` of this ticket will never be told."""
+    jit.code_of(type(cfg)).forget(cfg, row, pool, ticket, y, asked)
+
+
+@by_class
+def retire(cfg: Any, row: Array, pool: Array) -> None:
+    """The bin has split and will not be asked again."""
+    jit.code_of(type(cfg)).retire(cfg, row, pool)
+
+
+@by_class
+def place(cfg: Any, row: Array, y: Array, payoffs: float) -> None:
+    """Start a bin that has learned nothing yet at `y`, which this many payoffs speak for."""
+    jit.code_of(type(cfg)).place(cfg, row, y, payoffs)
+
+
+def rule(cfg: Any, row: Array) -> dict[str, Any] | None:
+    """What `best` follows in the whole bin, for a reader in plain Python; None: it is constant."""
+    found: dict[str, Any] | None = jit.code_of(type(cfg)).rule(cfg, row)
+    return found
+
+
+def stands_alone(cfg: Any) -> bool:
+    """Whether a payoff teaches it without having been asked for; if not, it has `place`."""
+    return jit.code_of(type(cfg)).place is None
 
 
 @by_class
@@ -141,13 +196,20 @@ def progress(cfg: Any, row: Array) -> int:
     return int(jit.code_of(type(cfg)).progress(cfg, row))
 
 
-# The pool: row 0 is the header, its first number the newest free row, its second the rows used.
-# A free row's first number is the next free row; 0 ends the list.
+@by_class
+def remembered(cfg: Any, row: Array) -> float:
+    """How many observations of this bin count still; a split by evidence needs it."""
+    return float(jit.code_of(type(cfg)).remembered(cfg, row))
+
+
+# The pool: row 0 is the header: the newest free row, the rows used, the payoffs the policy has
+# learned. A free row's first number is the next free row; 0 ends the list.
+CLOCK = 2
 
 
 def empty_pool(cfg: Any) -> Array:
     """A pool with nothing in it."""
-    pool = np.zeros((8, max(2, pool_width(cfg))))
+    pool = np.zeros((8, max(3, pool_width(cfg))))
     pool[0, 1] = 1
     return pool
 

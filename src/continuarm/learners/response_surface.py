@@ -6,7 +6,9 @@ RᵀR = Σ wφφᵀ + ridge and Rᵀd = Σ wφz, s² the variance of the noise.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from continuarm.jit import Array, compiled, compiled_large, copy_into
 from continuarm.learners.boxed_peak import climb, peak
@@ -18,6 +20,7 @@ __all__ = ["ResponseSurface", "size"]
 # zeros before its diagonal. SEEN counts the bin's own payoffs, KNOWN also the inherited ones, AGE
 # those with the weight that they have kept.
 SEEN, KNOWN, AGE, WEIGHT, SQUARES, DEGREES, REFERENCE, START = 0, 1, 2, 3, 4, 5, 6, 7
+LARGEST_WEIGHT = 1e12  # beyond it all weights are scaled back
 SMALLEST_PIVOT = 1e-6  # a parameter about which nothing is known stays undetermined, not infinite
 
 
@@ -38,6 +41,7 @@ class ResponseSurface(NamedTuple):
     varying_ridge: float = 0.3  # λ' of what depends on the context
     middle: float = 0.5  # the first decisions keep to this part of each side of the box
     grace: float = 20.0  # observations before old ones fade
+    memory: float = 0.0  # payoffs of the policy after which one counts a third; 0: only (4) fades
 
 
 @compiled
@@ -63,7 +67,7 @@ def width(cfg: ResponseSurface) -> int:
 
 def scratch(cfg: ResponseSurface) -> int:
     """θ, or φ and z; then what the bin leaves for its challengers, or the search for the peak."""
-    return int(size(cfg) + 1 + max(2, cfg.dy * (2 * cfg.dy + 1)))
+    return int(size(cfg) + 1 + max(3, cfg.dy * (2 * cfg.dy + 1)))
 
 
 def init(cfg: ResponseSurface, row: Array, start: Array) -> None:
@@ -114,14 +118,31 @@ def _rotate(row: Array, new: Array, cosine: float, sine: float) -> None:
 
 
 @compiled_large
+def _age(cfg: ResponseSurface, row: Array, elapsed: float) -> None:
+    """Let all that is known count less by the factor e^(-elapsed/memory) (eq. 10)."""
+    growth = math.exp(min(elapsed / cfg.memory, 20.0))
+    row[WEIGHT] *= growth
+    row[AGE] /= growth
+    if row[WEIGHT] > LARGEST_WEIGHT:
+        root = math.sqrt(row[WEIGHT])
+        for k in range(_triangle(cfg), row.shape[0]):
+            row[k] /= root
+        row[SQUARES] /= row[WEIGHT]
+        row[DEGREES] /= row[WEIGHT]
+        row[WEIGHT] = 1.0
+
+
+@compiled_large
 def _learn(
-    cfg: ResponseSurface, row: Array, u: Array, work: Array, y: Array, z: float
+    cfg: ResponseSurface, row: Array, u: Array, work: Array, y: Array, z: float, elapsed: float
 ) -> tuple[float, float, float]:
     """Rotate an observation into the triangle (eq. 2).
 
     The squared residual r² = e²/(1+h), and -½ ln(1+h), both one step ahead; the variance before.
     """
     p = size(cfg)
+    if cfg.memory > 0.0:
+        _age(cfg, row, elapsed)
     if row[KNOWN] == 0.0:
         row[REFERENCE] = z
     weight = row[WEIGHT]
@@ -165,10 +186,12 @@ def tell(
     y: Array,
     z: float,
     gradient: Array,
+    elapsed: float,
+    asked: bool,
 ) -> None:
-    square, log_cosines, _ = _learn(cfg, row, u, work, y, z)
+    square, log_cosines, _ = _learn(cfg, row, u, work, y, z, elapsed)
     p = size(cfg)
-    work[p + 1], work[p + 2] = square, log_cosines  # for the challengers
+    work[p + 1], work[p + 2], work[p + 3] = square, log_cosines, elapsed  # for the challengers
 
 
 @compiled
@@ -176,10 +199,10 @@ def challenge(
     cfg: ResponseSurface, row: Array, u: Array, work: Array, y: Array, z: float
 ) -> float:
     """The logarithm of the two predictive densities' ratio, with one variance (eq. 7)."""
-    square, log_cosines, variance = _learn(cfg, row, u, work, y, z)
+    p = size(cfg)
+    square, log_cosines, variance = _learn(cfg, row, u, work, y, z, work[p + 3])
     if variance == 0.0:
         return 0.0
-    p = size(cfg)
     gap = square - work[p + 1]
     return log_cosines - work[p + 2] - 0.5 * gap / variance  # type: ignore[no-any-return]
 
@@ -189,6 +212,7 @@ def _draw(cfg: ResponseSurface, row: Array, sigma: float, xi: Array, theta: Arra
     """Solve Rθ = d + σξ for the coefficients that concern the decision (eq. 5)."""
     p, first = size(cfg), _baseline(cfg)
     k = _triangle(cfg) + p * (p + 3) // 2
+    least = math.sqrt(cfg.ridge * row[WEIGHT]) if cfg.memory > 0.0 else 0.0  # the ridge fades, too
     for i in range(p - 1, first - 1, -1):
         length = p - i
         k -= length + 1
@@ -197,7 +221,7 @@ def _draw(cfg: ResponseSurface, row: Array, sigma: float, xi: Array, theta: Arra
             total += sigma * xi[i - first]
         for j in range(1, length):
             total -= row[k + j] * theta[i + j]
-        theta[i] = total / row[k]
+        theta[i] = total / max(row[k], least)
 
 
 @compiled_large
@@ -242,6 +266,19 @@ def best(cfg: ResponseSurface, row: Array, u: Array, work: Array, y: Array) -> N
     else:
         _draw(cfg, row, 0.0, work, work)
         _highest(cfg, u, work, y)
+
+
+def rule(cfg: ResponseSurface, row: Array) -> dict[str, Any] | None:
+    """The coefficients of (1) that concern the decision, without and with the context."""
+    if row[SQUARES] == 0.0:
+        return None
+    theta, first = np.empty(scratch(cfg)), _baseline(cfg)
+    _draw(cfg, row, 0.0, theta, theta)
+    varying = theta[first + cfg.terms : size(cfg)].reshape(cfg.dx, cfg.varying)
+    return {
+        "terms": theta[first : first + cfg.terms].tolist(),
+        "by_context": varying.tolist(),
+    }
 
 
 @compiled
@@ -314,11 +351,16 @@ def progress(cfg: ResponseSurface, row: Array) -> int:
     return int(row[SEEN])
 
 
+@compiled
+def remembered(cfg: ResponseSurface, row: Array) -> float:
+    return float(min(row[SEEN], row[AGE]))
+
+
 register(
     ResponseSurface,
     Learner(
         width=width,
-        pool_width=lambda cfg: 2,
+        pool_width=lambda cfg: 3,
         draws=lambda cfg: int(size(cfg) - _baseline(cfg)),
         uses_context=lambda cfg: True,
         uses_gradient=lambda cfg: False,
@@ -329,6 +371,8 @@ register(
         best=best,
         inherit=inherit,
         progress=progress,
+        remembered=remembered,
+        rule=rule,
         scratch=scratch,
     ),
 )

@@ -48,12 +48,13 @@ class EvidenceTree(NamedTuple):
     fresh_lead: float  # of halves that keep little
     renew_lead: float  # of the whole bin that keeps little
     first: int  # payoffs of a bin before it has challengers
-    again: float = 3.0  # they start again when the bin's payoffs have grown by this factor
+    again: float = 3.0  # they start again when what the bin remembers would have grown so much
     keep: float = 1.0  # the weight of what the bin knows in halves that keep all
     little: float = 0.1  # and in the others
     largest: float = 3.0  # one payoff moves a lead no further
     noted: int = 32  # contexts in whose middle a bin is cut
     median: bool = True  # or in the middle of the box
+    drift: float = 0.0  # where payoffs drift: a bin splits only if it remembers so many
 
 
 @compiled
@@ -173,7 +174,8 @@ def _start_again(cfg: EvidenceTree, lcfg: Any, node: Array, rows: Array, u: Arra
             low[axis] = -1.0
             node[half + LEAD * dx] = 0.0
     node[STATE] = RUNNING
-    node[DUE] = cfg.again * learner.progress(lcfg, known)
+    kept = learner.remembered(lcfg, known)
+    node[DUE] = learner.progress(lcfg, known) + (cfg.again - 1.0) * kept
 
 
 @compiled
@@ -193,22 +195,24 @@ def observe(
     node = int(rows[row, NODE])
     if nodes[node, NOTED] < cfg.noted:
         _note(cfg, nodes[node], x)
-    seen = learner.progress(lcfg, rows[row, HEAD:])
+    kept = learner.remembered(lcfg, rows[row, HEAD:])
     if nodes[node, STATE] != RUNNING:
-        if nodes[node, NOTED] == cfg.noted and seen >= cfg.first:
+        if nodes[node, NOTED] == cfg.noted and kept >= cfg.first:
             nodes[node, STATE] = WANTED
         return
     renewer = int(nodes[node, RENEWER])
     score = learner.challenge(lcfg, rows[renewer, HEAD:], u, work, y, z)
     nodes[node, RENEWER_LEAD] += min(max(score, -cfg.largest), cfg.largest)
-    winner, lead = _tell_halves(cfg, lcfg, nodes[node], rows, x, u, work, y, z)
+    # all challengers follow a drift faster than the bin: halves must do better than the whole
+    ahead = max(nodes[node, RENEWER_LEAD], 0.0) if cfg.drift > 0.0 else 0.0
+    winner, lead = _tell_halves(cfg, lcfg, nodes[node], rows, x, u, work, y, z, ahead)
     if nodes[node, RENEWER_LEAD] >= max(lead, cfg.renew_lead):
         copy_into(rows[renewer, :HEAD], rows[row, :HEAD])
         nodes[node, ROW], nodes[node, RENEWER] = renewer, row
         nodes[node, STATE] = WANTED
-    elif winner >= 0:
+    elif winner >= 0 and (cfg.drift == 0.0 or kept >= cfg.drift):
         _split(cfg, nodes, rows, node, winner)
-    elif seen >= nodes[node, DUE]:
+    elif learner.progress(lcfg, rows[row, HEAD:]) >= nodes[node, DUE]:
         nodes[node, STATE] = WANTED
 
 
@@ -223,6 +227,7 @@ def _tell_halves(
     work: Array,
     y: Array,
     z: float,
+    ahead: float,
 ) -> tuple[int, float]:
     """Tell the halves that hold `x`; where in the node the winners stand (or -1), their lead."""
     dx, winner, best = cfg.dx, -1, 0.0
@@ -239,7 +244,7 @@ def _tell_halves(
             score = learner.challenge(lcfg, rows[row, HEAD:], u, work, y, z)
             lead = node[half + LEAD * dx] + min(max(score, -cfg.largest), cfg.largest)
             node[half + LEAD * dx] = lead
-            if lead >= max(best, cfg.split_lead if kind == 0 else cfg.fresh_lead):
+            if lead >= max(best, ahead + (cfg.split_lead if kind == 0 else cfg.fresh_lead)):
                 winner, best = half, lead
         u[axis] = kept
     return winner, best
@@ -325,6 +330,11 @@ def grown(cfg: EvidenceTree, nodes: Array) -> Array:
     return np.concatenate([nodes, np.zeros_like(nodes)])
 
 
+def reconsider(cfg: EvidenceTree, nodes: Array) -> None:
+    made = nodes[1 : int(nodes[0, NODES_USED])]
+    made[made[:, STATE] == RUNNING, STATE] = WANTED
+
+
 def boxes(cfg: EvidenceTree, nodes: Array) -> list[tuple[int, Array, Array]]:
     low, high, cut = (_part(cfg, part) for part in (LOW, HIGH, CUT))
     made = nodes[1 : int(nodes[0, NODES_USED])]
@@ -344,6 +354,7 @@ register(
         observe=observe,
         grown=grown,
         boxes=boxes,
+        reconsider=reconsider,
         rows_at_once=_rows_at_once,
         by_evidence=True,
     ),

@@ -1,7 +1,7 @@
 """The functions of a partition: which bin a context falls in, and when a bin splits.
 
 A partition is a configuration class and a `Partition` registered for it. `rows` holds one row per
-bin: four numbers of the partition, then the learner's row. Row 0 is the template of a bin that
+bin: five numbers of the partition, then the learner's row. Row 0 is the template of a bin that
 nobody has visited. `nodes` is the partition's own index; row 0 of it is the header. Bins are made
 on first visit, so memory grows with the bins visited.
 """
@@ -11,11 +11,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from continuarm import jit
-from continuarm.jit import Array, by_class
+from continuarm.jit import Array, by_class, compiled
 
-NODE, LEVEL, ASKED, TOLD, HEAD = 0, 1, 2, 3, 4  # the numbers before the learner's in a row
+# the numbers before the learner's in a row; LAST is the clock at the bin's last payoff
+NODE, LEVEL, ASKED, TOLD, LAST, HEAD = 0, 1, 2, 3, 4, 5
 NODES_USED, ROWS_USED = 0, 1  # the header in nodes[0]
 SCRATCH = 4  # compiled code does not allocate: numbers per context dimension that it may use
+
+
+@compiled
+def _always(cfg: Any, nodes: Array, rows: Array, row: int) -> bool:
+    return True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +34,9 @@ class Partition:
     observe: Callable[[Any, Any, Array, Array, int, Array, Array, Array, Array, float], None]
     grown: Callable[[Any, Array], Array]
     boxes: Callable[[Any, Array], list[tuple[int, Array, Array]]]
+    reconsider: Callable[[Any, Array], None] = lambda cfg, nodes: None
+    split_boxes: Callable[[Any, Array], list[tuple[int, Array, Array]]] = lambda cfg, nodes: []
+    is_bin: Callable[[Any, Array, Array, int], bool] = _always
     rows_at_once: Callable[[Any], int] = lambda cfg: 1
     by_evidence: bool = False
 
@@ -76,6 +85,12 @@ def observe(
     jit.code_of(type(cfg)).observe(cfg, lcfg, nodes, rows, row, x, u, work, y, z)
 
 
+@by_class
+def is_bin(cfg: Any, nodes: Array, rows: Array, row: int) -> bool:
+    """Whether a row that once was a bin still is, and has not split."""
+    return bool(jit.code_of(type(cfg)).is_bin(cfg, nodes, rows, row))
+
+
 def by_evidence(cfg: Any) -> bool:
     """Whether it splits by evidence, and so needs a learner with `challenge`."""
     return bool(jit.code_of(type(cfg)).by_evidence)
@@ -95,4 +110,15 @@ def grown(cfg: Any, nodes: Array) -> Array:
 def boxes(cfg: Any, nodes: Array) -> list[tuple[int, Array, Array]]:
     """The row and the box, on the unit cube, of each bin that has been made and not split."""
     found: list[tuple[int, Array, Array]] = jit.code_of(type(cfg)).boxes(cfg, nodes)
+    return found
+
+
+def reconsider(cfg: Any, nodes: Array) -> None:
+    """What comes now may differ from what came before: weigh the evidence for splits anew."""
+    jit.code_of(type(cfg)).reconsider(cfg, nodes)
+
+
+def split_boxes(cfg: Any, nodes: Array) -> list[tuple[int, Array, Array]]:
+    """The same of each bin that has split and answers for a part not made yet, parents first."""
+    found: list[tuple[int, Array, Array]] = jit.code_of(type(cfg)).split_boxes(cfg, nodes)
     return found

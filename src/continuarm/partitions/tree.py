@@ -5,6 +5,7 @@ and memory grow with the bins visited, never with 2^dx. Cuts are at midpoints of
 which are exact; a context equal to a cut belongs to the upper half.
 """
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -167,6 +168,11 @@ def observe(
         links[node, FOLLOWING] = cfg.dx - 1
 
 
+@compiled
+def is_bin(cfg: Tree, nodes: Array, rows: Array, row: int) -> bool:
+    return bool(nodes.view(np.int64)[int(rows[row, NODE]), DIMENSION] < 0)
+
+
 def empty(cfg: Tree) -> Array:
     nodes = np.zeros((cfg.dx + 8, NODE_WIDTH))
     nodes[0, NODES_USED] = 2.0
@@ -180,25 +186,51 @@ def grown(cfg: Tree, nodes: Array) -> Array:
     return np.concatenate([nodes, np.zeros_like(nodes)])
 
 
-def boxes(cfg: Tree, nodes: Array) -> list[tuple[int, Array, Array]]:
-    found, links = [], nodes.view(np.int64)
-    waiting = [(ROOT, np.zeros(cfg.dx), np.ones(cfg.dx))]
+def _walk(nodes: Array, dx: int) -> Iterator[tuple[int, Array, Array]]:
+    """All nodes with their boxes, parents first."""
+    links = nodes.view(np.int64)
+    waiting = [(ROOT, np.zeros(dx), np.ones(dx))]
     while waiting:
         node, low, high = waiting.pop()
-        if links[node, DIMENSION] < 0:
-            found.append((links[node, ROW], low, high))
-            continue
+        yield node, low, high
         i, cut = links[node, DIMENSION], nodes[node, CUT]
         for side, edge in ((BELOW, high), (ABOVE, low)):
-            if links[node, side] > 0:
+            if i >= 0 and links[node, side] > 0:
                 moved = edge.copy()
                 moved[i] = cut
-                child = links[node, side]
+                child = int(links[node, side])
                 waiting.append((child, low, moved) if side == BELOW else (child, moved, high))
-    return sorted((bin_ for bin_ in found if bin_[0] > 0), key=lambda bin_: bin_[0])
+
+
+def boxes(cfg: Tree, nodes: Array) -> list[tuple[int, Array, Array]]:
+    links = nodes.view(np.int64)
+    found = [
+        (int(links[node, ROW]), low, high)
+        for node, low, high in _walk(nodes, cfg.dx)
+        if links[node, DIMENSION] < 0 and links[node, ROW] > 0
+    ]
+    return sorted(found, key=lambda bin_: bin_[0])
+
+
+def split_boxes(cfg: Tree, nodes: Array) -> list[tuple[int, Array, Array]]:
+    links = nodes.view(np.int64)
+    return [
+        (int(links[node, ROW]), low, high)
+        for node, low, high in _walk(nodes, cfg.dx)
+        if links[node, DIMENSION] >= 0 and links[node, PRECEDING] == 0
+    ]
 
 
 register(
     Tree,
-    Partition(empty=empty, locate=locate, make=make, observe=observe, grown=grown, boxes=boxes),
+    Partition(
+        empty=empty,
+        locate=locate,
+        make=make,
+        observe=observe,
+        grown=grown,
+        boxes=boxes,
+        split_boxes=split_boxes,
+        is_bin=is_bin,
+    ),
 )

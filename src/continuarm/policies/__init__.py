@@ -5,6 +5,7 @@ from typing import Any
 
 from continuarm.errors import SettingsError
 from continuarm.policies.kwsa import AdaptiveKWSA, StaticKWSA
+from continuarm.policies.loading import load
 from continuarm.policies.policy import BinnedPolicy, Policy
 from continuarm.policies.references import Fixed, Oracle, World
 from continuarm.policies.robbins_monro import RobbinsMonro
@@ -22,6 +23,7 @@ __all__ = [
     "StaticKWSA",
     "SurfaceSampling",
     "UniformUCB",
+    "load",
     "policy_for",
 ]
 

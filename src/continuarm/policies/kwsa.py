@@ -12,6 +12,7 @@ from continuarm.learners.kiefer_wolfowitz import KieferWolfowitz
 from continuarm.partitions.grid import Grid
 from continuarm.partitions.tree import Tree
 from continuarm.policies import options
+from continuarm.policies.open_decisions import TTL
 from continuarm.policies.options import Inherit, Probe
 from continuarm.policies.policy import BinnedPolicy, Hints
 
@@ -26,6 +27,7 @@ def _shared(
     holder: Any,
     probe: Any,
     average: Any,
+    memory: Any,
 ) -> dict[str, Any]:
     """Check the options that both policies have."""
     checked = {
@@ -36,6 +38,7 @@ def _shared(
         "holder": checks.number("holder", holder, most=2.0),  # reading 13
         "probe": probe,
         "average": checks.flag("average", average),
+        "memory": None if memory is None else checks.whole("memory", memory, 1),
     }
     checks.choice("probe", probe, options.PROBES)
     if checked["step"] is not None and checked["curvature"] is not None:
@@ -56,6 +59,7 @@ def _learner(
         probe=options.PROBES[settings["probe"]],
         keep_count=keep_count,
         average=settings["average"],
+        memory=float(settings["memory"] or 0),
     )
 
 
@@ -75,6 +79,8 @@ class StaticKWSA(BinnedPolicy):
     bins : K per context dimension: a number, `"printed"`, `"consistent"` or `"lipschitz"`.
     probe : `"forward"`, `"alternate"` (the sign alternates) or `"central"`.
     average : Polyak averaging: `recommend` and the next centre are the iterates' average.
+    memory : keep about this many decisions of the policy in mind, for a payoff that drifts.
+    ttl, ttl_seconds, missing : what becomes of decisions without a payoff (docs/production.md).
 
     >>> policy = StaticKWSA(Box([18], [90]), Box([1.0], [9.0]), horizon=10_000, curvature=2.0)
     >>> decision = policy.ask([37])
@@ -97,15 +103,26 @@ class StaticKWSA(BinnedPolicy):
         bins: int | str = "printed",
         probe: Probe = "forward",
         average: bool = False,
+        memory: int | None = None,
+        ttl: int | None = TTL,
+        ttl_seconds: float | None = None,
+        missing: float | None = None,
         rng: np.random.Generator | int | None = None,
     ) -> None:
-        settings = _shared(horizon, curvature, step, width, holder, probe, average)
+        settings = _shared(horizon, curvature, step, width, holder, probe, average, memory)
         if isinstance(bins, str):
             checks.choice("bins", bins, dict.fromkeys(schedules.BINS))
         else:
             bins = checks.whole("bins", bins, 1, 10**9)
         super().__init__(
-            context, decision, start=start, rng=rng, settings=settings | {"bins": bins}
+            context,
+            decision,
+            start=start,
+            rng=rng,
+            settings=settings | {"bins": bins},
+            ttl=ttl,
+            ttl_seconds=ttl_seconds,
+            missing=missing,
         )
 
     def _design(self, horizon: int | None, hints: Hints | None) -> tuple[Grid, KieferWolfowitz]:
@@ -155,9 +172,13 @@ class AdaptiveKWSA(BinnedPolicy):
         inherit: Inherit = "iterate",
         average: bool = False,
         curvature_max: float | None = None,
+        memory: int | None = None,
+        ttl: int | None = TTL,
+        ttl_seconds: float | None = None,
+        missing: float | None = None,
         rng: np.random.Generator | int | None = None,
     ) -> None:
-        settings = _shared(horizon, curvature, step, width, holder, probe, average)
+        settings = _shared(horizon, curvature, step, width, holder, probe, average, memory)
         checks.choice("inherit", inherit, options.INHERITS)
         if isinstance(depth, str):
             checks.choice("depth", depth, dict.fromkeys(schedules.DEPTHS))
@@ -175,7 +196,16 @@ class AdaptiveKWSA(BinnedPolicy):
             "inherit": inherit,
             "curvature_max": curvature_max,
         }
-        super().__init__(context, decision, start=start, rng=rng, settings=settings)
+        super().__init__(
+            context,
+            decision,
+            start=start,
+            rng=rng,
+            settings=settings,
+            ttl=ttl,
+            ttl_seconds=ttl_seconds,
+            missing=missing,
+        )
 
     def _design(self, horizon: int | None, hints: Hints | None) -> tuple[Tree, KieferWolfowitz]:
         settings, dx, dy = self.settings, self.context.dim, self.decision.dim

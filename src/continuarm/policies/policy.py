@@ -1,13 +1,14 @@
 """BinnedPolicy: partition × learner behind `ask`, `tell` and `recommend`."""
 
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from secrets import token_hex
 from threading import Lock
 from typing import Any, Protocol, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from continuarm import checks
 from continuarm.box import Box, to_unit
@@ -15,6 +16,9 @@ from continuarm.decision import Bin, Decision, Decisions
 from continuarm.engine import Engine
 from continuarm.errors import InputError, SettingsError, UnknownDecisionError
 from continuarm.jit import Array
+from continuarm.policies import exporting, logs, saving
+from continuarm.policies.inputs import decision_ids, finite, listed
+from continuarm.policies.open_decisions import TTL, Open, OpenDecisions
 
 __all__ = ["BinnedPolicy", "Hints", "Policy"]
 
@@ -48,6 +52,13 @@ class BinnedPolicy(ABC):
     A named policy is a subclass that says in `_design` which partition and which learner it
     wants. What that needs may be missing at first (`simulate` fills it in from the problem), so
     the engine is built when it is first used.
+
+    Every policy takes these options as well:
+
+    ttl : decisions of the policy after which a payoff is not waited for any more; None: for ever.
+    ttl_seconds : the same in the caller's time, the `now` of `ask`.
+    missing : the payoff of a decision whose time is up. Without it the decision is forgotten, and
+        what it would have taught is asked again.
     """
 
     anytime = False  # whether it never asks for the horizon
@@ -58,8 +69,7 @@ class BinnedPolicy(ABC):
     settings: dict[str, Any]
     _engine: Engine | None
     _rng: np.random.Generator
-    _open: dict[int, tuple[int, int, Array, Array]]
-    _next_id: int
+    _open: OpenDecisions
 
     def __init__(
         self,
@@ -69,6 +79,9 @@ class BinnedPolicy(ABC):
         start: ArrayLike | Mapping[str, float] | None,
         rng: np.random.Generator | int | None,
         settings: dict[str, Any],
+        ttl: int | None = TTL,
+        ttl_seconds: float | None = None,
+        missing: float | None = None,
     ) -> None:
         for option, box in (("context", context), ("decision", decision)):
             if not isinstance(box, Box):
@@ -78,13 +91,21 @@ class BinnedPolicy(ABC):
                 f"`decision` must have 1 to {MOST_DIMENSIONS} dimensions, but got {decision.dim}"
             )
         self.context, self.decision = context, decision
-        self.settings = settings
+        self._open = OpenDecisions(ttl, ttl_seconds)
+        self.missing = None if missing is None else self._missing(missing)
+        self.settings = dict(settings)
+        if ttl != TTL:
+            self.settings["ttl"] = self._open.ttl
+        if ttl_seconds is not None:
+            self.settings["ttl_seconds"] = self._open.ttl_seconds
+        if missing is not None:
+            self.settings["missing"] = self.missing
         if start is None:
             self._start = np.full(decision.dim, 0.5)
         else:
             first = decision.point(start)
             self._start = decision.to_unit(first)
-            self.settings = settings | {"start": first.tolist()}
+            self.settings["start"] = first.tolist()
         self._token = token_hex(8)  # tells this policy's decisions from another's
         self._lock = Lock()
         self._bounds = tuple(
@@ -92,8 +113,6 @@ class BinnedPolicy(ABC):
         )
         self._rng = checks.generator(rng)
         self._engine = None
-        self._open = {}
-        self._next_id = 0
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_lock"}
@@ -139,7 +158,7 @@ class BinnedPolicy(ABC):
         other = object.__new__(type(self))
         other.__setstate__(self.__getstate__())
         other._engine = None if self._engine is None else self._engine.copy()
-        other._open = dict(self._open)
+        other._open = self._open.copy()
         if rng is None:
             other._rng = np.random.Generator(type(self._rng.bit_generator)())
             other._rng.bit_generator.state = self._rng.bit_generator.state
@@ -147,12 +166,17 @@ class BinnedPolicy(ABC):
             other._rng = checks.generator(rng)
         return other
 
-    def ask(self, context: ArrayLike | Mapping[str, float] = ()) -> Decision:
-        """A decision for this context; it may explore."""
-        with self._lock:
-            return self._ask(context)
+    def ask(
+        self, context: ArrayLike | Mapping[str, float] = (), *, now: float | None = None
+    ) -> Decision:
+        """A decision for this context; it may explore.
 
-    def _ask(self, context: ArrayLike | Mapping[str, float]) -> Decision:
+        `now` is the caller's time in seconds, for `ttl_seconds`; default `time.time()`.
+        """
+        with self._lock:
+            return self._ask(context, self._open.time(now))
+
+    def _ask(self, context: ArrayLike | Mapping[str, float], now: float) -> Decision:
         engine = self.engine
         given = self.context.array(context)
         x, y, value = np.empty(engine.dx), np.empty(engine.dy), np.empty(engine.dy)
@@ -160,11 +184,11 @@ class BinnedPolicy(ABC):
         outside = to_unit(low, high, given, x)
         if outside >= 0:
             self.context.refuse(given, outside)
+        for overdue in self._open.due(now):
+            self._give_up(overdue)
         xi = self._rng.standard_normal(engine.draws) if engine.draws else EMPTY
         row, ticket = engine.ask(x, xi, y, decision_low, decision_high, value)
-        id_ = self._next_id
-        self._next_id = id_ + 1
-        self._open[id_] = (row, ticket, x, y)
+        id_ = self._open.add(Open(row, ticket, x, y, value, now))
         return Decision(id_, given, value, self.decision.names, self._token)
 
     def tell(
@@ -174,15 +198,55 @@ class BinnedPolicy(ABC):
         with self._lock:
             self._tell(self._id(decision), self._payoff(payoff), self._gradient(gradient))
 
+    def forget(self, decision: Decision | int) -> None:
+        """A payoff will never come: what the decision would have taught may be asked again."""
+        with self._lock:
+            self._forget(self._id(decision))
+
+    def expire(self, now: float | None = None) -> int:
+        """Give up on the decisions whose time to live is over, as `ask` does; how many it were."""
+        with self._lock:
+            due = self._open.due(self._open.time(now))
+            for overdue in due:
+                self._give_up(overdue)
+        return len(due)
+
+    def forget_all(self) -> None:
+        """Forget every open decision, the oldest first."""
+        with self._lock:
+            for id_ in list(self._open):
+                self._forget(id_)
+
+    @property
+    def ttl(self) -> int | None:
+        """Decisions after which a payoff is not waited for any more."""
+        return self._open.ttl
+
+    @property
+    def open_decisions(self) -> int:
+        """How many decisions wait for their payoff."""
+        return len(self._open)
+
+    def _give_up(self, id_: int) -> None:
+        if self.missing is None:
+            self._forget(id_)
+        else:
+            self._tell(id_, self.missing, EMPTY)
+
+    def _forget(self, id_: int) -> None:
+        gone = self._open.pop(id_)
+        self.engine.forget(gone.row, gone.ticket, gone.x, gone.y)
+
     def recommend(self, context: ArrayLike | Mapping[str, float] = ()) -> Array:
         """The best decision known now; explores nothing and changes nothing."""
         return np.asarray(self.recommend_many(self.context.point(context)[None, :])[0])
 
-    def ask_many(self, contexts: ArrayLike) -> Decisions:
+    def ask_many(self, contexts: ArrayLike, *, now: float | None = None) -> Decisions:
         """Decisions for contexts of shape `(n, dx)`, as if asked one after the other."""
         points = self.context.points(contexts)
         with self._lock:
-            decisions = [self._ask(point) for point in points]
+            at = self._open.time(now)
+            decisions = [self._ask(point, at) for point in points]
         return Decisions(
             np.array([d.id for d in decisions], np.int64),
             points,
@@ -203,14 +267,14 @@ class BinnedPolicy(ABC):
     def _tell_many(
         self, decisions: Decisions | ArrayLike, payoffs: ArrayLike, gradients: ArrayLike | None
     ) -> None:
-        ids = [self._id(id_) for id_ in _ids(decisions)]
-        values = [self._payoff(payoff) for payoff in _listed(payoffs)]
+        ids = [self._id(id_) for id_ in decision_ids(decisions)]
+        values = [self._payoff(payoff) for payoff in listed(payoffs)]
         if len(values) != len(ids) or len(set(ids)) < len(ids):
             raise InputError(
                 f"{len(ids)} different decisions need as many payoffs, but got "
                 f"{len(set(ids))} different decisions and {len(values)} payoffs"
             )
-        slopes = [None] * len(ids) if gradients is None else _listed(gradients)
+        slopes = [None] * len(ids) if gradients is None else listed(gradients)
         if len(slopes) != len(ids):
             raise InputError(f"{len(ids)} gradients are needed, but got {len(slopes)}")
         for id_, value, slope in zip(
@@ -224,6 +288,32 @@ class BinnedPolicy(ABC):
         with self._lock:
             best = self.engine.recommend(np.ascontiguousarray(units))
         return self.decision.from_unit(best)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all of it to one file, open decisions and random numbers included, for `load`."""
+        with self._lock:
+            saving.save(self, path)
+
+    def export(self) -> str:
+        """What it has learned as a table in JSON, from which `continuarm.reader` decides."""
+        with self._lock:
+            return exporting.export(type(self).__name__, self.context, self.decision, self.engine)
+
+    def learn_from(self, table: Any, *, payoff: str = "payoff") -> None:
+        """Start from the log of an older rule: one row per decision, in the order of time.
+
+        Parameters
+        ----------
+        table : columns by name (a dictionary of sequences, or a data frame of polars or pandas):
+            the names of the context, of the decision, and `payoff`. No propensities are needed.
+        payoff : the name of the payoffs' column.
+        """
+        x, y, z = logs.log_columns(table, payoff, self.context, self.decision)
+        payoffs = np.array([self._payoff(value) for value in z.tolist()])
+        if len(payoffs):
+            units = self.context.to_unit(x), self.decision.to_unit(y)
+            with self._lock:
+                logs.learn(self.engine, self._start, *units, payoffs)
 
     def bins(self) -> list[Bin]:
         """The bins that have been visited and not split, in the order in which they were made."""
@@ -243,6 +333,7 @@ class BinnedPolicy(ABC):
         ]
 
     def _id(self, decision: Any) -> int:
+        """The number of an open decision, which may be given instead of it."""
         id_ = decision
         if isinstance(decision, Decision):
             id_ = decision.id
@@ -251,11 +342,26 @@ class BinnedPolicy(ABC):
                     f"the decision must be of this policy, but got {decision!r} of another"
                 )
         if isinstance(id_, bool) or not isinstance(id_, int | np.integer) or id_ not in self._open:
-            raise UnknownDecisionError(f"the decision must be open, but got {decision!r}")
+            raise UnknownDecisionError(
+                "the decision must be open (handed out, not told or forgotten before, and not "
+                f"older than its time to live), but got {decision!r}"
+            )
+        if isinstance(decision, Decision):
+            value = self._open[int(id_)].value
+            if decision.value is not value and not np.array_equal(decision.value, value):
+                raise UnknownDecisionError(
+                    f"decision {id_} must be {value.tolist()}, but got {decision!r}"
+                )
         return int(id_)
 
+    def _missing(self, missing: Any) -> float:
+        try:
+            return self._payoff(missing)
+        except InputError:
+            raise SettingsError(f"`missing` must be a payoff, but got {missing!r}") from None
+
     def _payoff(self, payoff: Any) -> float:
-        value = _finite(payoff)
+        value = finite(payoff)
         if abs(value) > self.largest_payoff:
             raise InputError(
                 f"the payoff must be within ±{self.largest_payoff:g}, but got {payoff!r}"
@@ -275,35 +381,5 @@ class BinnedPolicy(ABC):
         return slope * self.decision.span
 
     def _tell(self, id_: int, payoff: float, gradient: Array) -> None:
-        row, ticket, x, y = self._open.pop(id_)
-        self.engine.tell(row, ticket, x, y, payoff, gradient)
-
-
-def _finite(payoff: Any) -> float:
-    try:
-        value = float(payoff)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"the payoff must be a finite number, but got {payoff!r}") from None
-    if not np.isfinite(value) or isinstance(payoff, bool | np.bool_ | str | bytes):
-        raise InputError(f"the payoff must be a finite number, but got {payoff!r}")
-    return value
-
-
-def _listed(payoffs: ArrayLike) -> list[Any]:
-    if isinstance(payoffs, np.ndarray):
-        payoffs = payoffs.tolist()
-    if not isinstance(payoffs, Sequence) or isinstance(payoffs, str | bytes):
-        raise InputError(f"a sequence is needed, but got {payoffs!r}")
-    return list(payoffs)
-
-
-def _ids(decisions: Decisions | ArrayLike) -> list[int]:
-    if isinstance(decisions, Decisions):
-        decisions = decisions.ids
-    try:
-        ids: NDArray[Any] = np.asarray(decisions)
-    except ValueError:
-        raise InputError(f"`Decisions` or whole numbers are needed, got {decisions!r}") from None
-    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
-        raise InputError(f"`Decisions` or whole numbers are needed, but got {decisions!r}")
-    return [int(id_) for id_ in ids]
+        told = self._open.pop(id_)
+        self.engine.tell(told.row, told.ticket, told.x, told.y, payoff, gradient)

@@ -13,6 +13,7 @@ from continuarm.learners.gradient_ascent import GradientAscent
 from continuarm.partitions.grid import Grid
 from continuarm.partitions.tree import Tree
 from continuarm.policies import options
+from continuarm.policies.open_decisions import TTL
 from continuarm.policies.options import Inherit
 from continuarm.policies.policy import BinnedPolicy, Hints
 
@@ -27,7 +28,8 @@ class RobbinsMonro(BinnedPolicy):
 
     Parameters
     ----------
-    context, decision, horizon, curvature, holder, start, average : as for `StaticKWSA`.
+    context, decision, horizon, curvature, holder, start, average, memory, ttl, ttl_seconds : as
+        for `StaticKWSA`.
     step : a; default `1/M1`. The rate is lost below `1/(2 M1)`.
     bins : K per context dimension; default `T^(1/(dx+α))`.
     depth : given, the bins are a tree of this many levels instead of a grid.
@@ -55,6 +57,9 @@ class RobbinsMonro(BinnedPolicy):
         split_after: Sequence[int] | None = None,
         inherit: Inherit = "iterate",
         average: bool = False,
+        memory: int | None = None,
+        ttl: int | None = TTL,
+        ttl_seconds: float | None = None,
         rng: np.random.Generator | int | None = None,
     ) -> None:
         checks.choice("inherit", inherit, options.INHERITS)
@@ -74,8 +79,17 @@ class RobbinsMonro(BinnedPolicy):
             else checks.wholes("split_after", split_after, 1),
             "inherit": inherit,
             "average": checks.flag("average", average),
+            "memory": None if memory is None else checks.whole("memory", memory, 1),
         }
-        super().__init__(context, decision, start=start, rng=rng, settings=settings)
+        super().__init__(
+            context,
+            decision,
+            start=start,
+            rng=rng,
+            settings=settings,
+            ttl=ttl,
+            ttl_seconds=ttl_seconds,
+        )
 
     def _design(
         self, horizon: int | None, hints: Hints | None
@@ -87,7 +101,8 @@ class RobbinsMonro(BinnedPolicy):
         if step is None:
             step = 1.0 / checks.needed("curvature", curvature, "where `step` is not given")
         keep_count = options.INHERITS[settings["inherit"]]
-        learner = GradientAscent(dy, step, keep_count, settings["average"])
+        memory = float(settings["memory"] or 0)
+        learner = GradientAscent(dy, step, keep_count, settings["average"], memory)
         depth, bins = settings["depth"], settings["bins"]
         if depth is not None:
             levels = depth if dx > 0 else 0

@@ -1,21 +1,19 @@
 """The recommended policy: a sampled response surface in bins that split by evidence."""
 
-import math
 from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from continuarm import checks
 from continuarm.box import Box
-from continuarm.learners.response_surface import ResponseSurface, size
+from continuarm.learners.response_surface import ResponseSurface
 from continuarm.partitions.evidence_tree import EvidenceTree
+from continuarm.policies.open_decisions import TTL
 from continuarm.policies.policy import BinnedPolicy, Hints
+from continuarm.policies.surface_design import surface_design
 
 __all__ = ["SurfaceSampling"]
-
-MOST_COEFFICIENTS = 100  # with more, only the diagonal of the Hessian is learned
-MOST_VARYING = 50  # with more, less of the Hessian depends on the context
-MOST_PAIRED = 3  # context dimensions whose products are in the baseline
 
 
 class SurfaceSampling(BinnedPolicy):
@@ -31,12 +29,14 @@ class SurfaceSampling(BinnedPolicy):
     ----------
     context, decision : the boxes; a context box without dimensions makes it context-free.
     start : what `recommend` answers before any payoff is told; default the centre.
+    memory : keep about this many decisions of the policy in mind, for a payoff that drifts.
+    ttl, ttl_seconds, missing : what becomes of decisions without a payoff (docs/production.md).
 
     >>> policy = SurfaceSampling(Box([18], [90]), Box([1.0], [9.0]), rng=0)
     >>> for age in np.random.default_rng(1).uniform(18, 90, 500):
     ...     decision = policy.ask([age])
     ...     policy.tell(decision, -((decision.value[0] - age / 10) ** 2))
-    >>> policy.recommend([50]).round(2)
+    >>> policy.recommend([50]).round(1)
     array([5.])
     """
 
@@ -49,32 +49,28 @@ class SurfaceSampling(BinnedPolicy):
         decision: Box,
         *,
         start: ArrayLike | Mapping[str, float] | None = None,
+        memory: int | None = None,
+        ttl: int | None = TTL,
+        ttl_seconds: float | None = None,
+        missing: float | None = None,
         rng: np.random.Generator | int | None = None,
     ) -> None:
-        super().__init__(context, decision, start=start, rng=rng, settings={})
+        settings = {}
+        if memory is not None:
+            settings["memory"] = checks.whole("memory", memory, 1)
+        super().__init__(
+            context,
+            decision,
+            start=start,
+            rng=rng,
+            settings=settings,
+            ttl=ttl,
+            ttl_seconds=ttl_seconds,
+            missing=missing,
+        )
 
     def _design(
         self, horizon: int | None, hints: Hints | None
     ) -> tuple[EvidenceTree, ResponseSurface]:
-        dx, dy = self.context.dim, self.decision.dim
-        surface = _richest(dx, dy)
-        p = size(surface)
-        # eq. 9: the more a challenger can fit, and the more of them there are, the later it wins
-        choices = math.log(max(dx, 1))
-        split = max(2.0, 0.5 * math.log(p)) + choices
-        renew = max(4.0, 1.75 * math.log(p)) + choices
-        tree = EvidenceTree(dx, split_lead=split, fresh_lead=renew, renew_lead=renew, first=2 * p)
-        return tree, surface
-
-
-def _richest(dx: int, dy: int) -> ResponseSurface:
-    """The model with the most coefficients that can be paid for."""
-    full = dy + dy * (dy + 1) // 2
-    surface = ResponseSurface(dx, dy, terms=full, varying=dy, pairs=dx <= MOST_PAIRED)
-    if size(surface) > MOST_COEFFICIENTS:
-        return surface._replace(terms=2 * dy)
-    for varying in (full, 2 * dy):
-        richer = surface._replace(varying=varying)
-        if size(richer) <= MOST_VARYING:
-            return richer
-    return surface
+        memory = float(self.settings.get("memory", 0))
+        return surface_design(self.context.dim, self.decision.dim, memory)

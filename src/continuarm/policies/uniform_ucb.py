@@ -9,6 +9,7 @@ from continuarm.box import Box
 from continuarm.errors import SettingsError
 from continuarm.learners.grid_ucb import GridUCB
 from continuarm.partitions.grid import Grid
+from continuarm.policies.open_decisions import TTL
 from continuarm.policies.policy import BinnedPolicy, Hints
 
 __all__ = ["UniformUCB"]
@@ -30,6 +31,7 @@ class UniformUCB(BinnedPolicy):
     bins, arms : K and k, the cells per dimension of contexts and of decisions; default both
         `T^(1/(dx+dy+2α))`. Decisions are at the cells' centres.
     scale : factor of the bonus, 1 for payoffs between 0 and 1.
+    ttl, ttl_seconds, missing : as for `StaticKWSA`.
 
     >>> policy = UniformUCB(Box.unit(1), Box.unit(2), bins=1, arms=2)
     >>> [policy.ask([0.5]).value.tolist() for _ in range(4)]
@@ -46,6 +48,9 @@ class UniformUCB(BinnedPolicy):
         bins: int | None = None,
         arms: int | None = None,
         scale: float = 1.0,
+        ttl: int | None = TTL,
+        ttl_seconds: float | None = None,
+        missing: float | None = None,
         rng: np.random.Generator | int | None = None,
     ) -> None:
         settings: dict[str, Any] = {
@@ -55,7 +60,16 @@ class UniformUCB(BinnedPolicy):
             "arms": None if arms is None else checks.whole("arms", arms, 1),
             "scale": checks.number("scale", scale, zero=True),
         }
-        super().__init__(context, decision, start=None, rng=rng, settings=settings)
+        super().__init__(
+            context,
+            decision,
+            start=None,
+            rng=rng,
+            settings=settings,
+            ttl=ttl,
+            ttl_seconds=ttl_seconds,
+            missing=missing,
+        )
 
     def _design(self, horizon: int | None, hints: Hints | None) -> tuple[Grid, GridUCB]:
         settings, dx, dy = self.settings, self.context.dim, self.decision.dim

@@ -1,6 +1,7 @@
 """Problem: a simulated world of contexts, decisions and payoffs."""
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import ArrayLike
 from continuarm.box import Box
 from continuarm.checks import number
 from continuarm.errors import ContinuarmError, ProblemError, SettingsError
+from continuarm.feedback import AT_ONCE, feedback
 from continuarm.jit import Array
 from continuarm.problems.functions import (
     Functions,
@@ -87,6 +89,7 @@ class Problem:
         for option, function in self.sources._asdict().items():
             if function is not None and not callable(function):
                 raise SettingsError(f"`{option}` must be a function, but got {function!r}")
+        self.feedback = AT_ONCE
         self._contexts = contexts
         self._functions: Functions | None = None
         self._fill_gradient: Callable[[Array, Array, Array], None] | None = None
@@ -98,7 +101,7 @@ class Problem:
         """The same problem with another standard deviation of its additive noise."""
         if self.sources.sample_payoff is not None:
             raise SettingsError(f"{self.name} draws its own payoffs, but got noise={noise}")
-        return Problem(
+        other = Problem(
             context=self.context,
             decision=self.decision,
             **self.sources._asdict(),
@@ -108,6 +111,27 @@ class Problem:
             contexts=self._contexts,
             name=self.name,
         )
+        other.feedback = self.feedback
+        return other
+
+    def with_feedback(
+        self, *, delay: int | Callable[..., Any] = 0, lost: float = 0.0
+    ) -> "Problem":
+        """The same problem with payoffs that come late, in another order, or never.
+
+        Parameters
+        ----------
+        delay : how many decisions are made between a decision and its payoff: a number, a
+            function `(rng, n) -> n numbers`, or a distribution of scipy.stats.
+        lost : the probability that a payoff never comes, whatever it is.
+
+        >>> world = Problem(context=Box.unit(1), decision=Box.unit(1), mean_payoff=lambda x, y: 0)
+        >>> world.with_feedback(delay=100, lost=0.2).feedback
+        Feedback(delay=100, lost=0.2)
+        """
+        other = copy(self)
+        other.feedback = feedback(delay, lost)
+        return other
 
     @property
     def functions(self) -> Functions:

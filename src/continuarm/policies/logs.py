@@ -1,0 +1,84 @@
+"""learn_from: start from the log of an older rule, whose propensities nobody knows."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from continuarm.box import Box
+from continuarm.engine import Engine
+from continuarm.errors import InputError
+from continuarm.jit import Array
+from continuarm.learners import protocol as learner
+from continuarm.learners.protocol import ALONE
+from continuarm.partitions import protocol as partition
+from continuarm.policies.surface_design import surface_design
+
+__all__ = ["learn", "log_columns"]
+
+NO_GRADIENT = np.empty(0)
+
+
+def log_columns(table: Any, payoff: str, context: Box, decision: Box) -> tuple[Array, ...]:
+    """Contexts, decisions and payoffs of a table with named columns."""
+    columns: list[Array] = []
+    for name in (*context.names, *decision.names, payoff):
+        try:
+            column = np.asarray(table[name], np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"the column {name!r} of the log must hold numbers") from None
+        except Exception:  # each kind of table has its own error for a column it lacks
+            raise InputError(
+                f"the log must have the columns {[*context.names, *decision.names, payoff]}, "
+                f"but {name!r} is missing"
+            ) from None
+        if column.ndim != 1 or (columns and len(column) != len(columns[0])):
+            raise InputError(f"the columns of the log must have one length, but {name!r} has not")
+        columns.append(column)
+    if set(context.names) & set(decision.names) or payoff in (*context.names, *decision.names):
+        raise InputError(
+            "context, decision and payoff need different column names in a log, but got "
+            f"{[*context.names, *decision.names, payoff]}"
+        )
+    dx, n = context.dim, len(columns[0])
+    contexts = context.points(np.array(columns[:dx]).T.reshape(n, dx))
+    decisions = decision.points(np.array(columns[dx:-1]).T.reshape(n, decision.dim))
+    return contexts, decisions, columns[-1]
+
+
+def learn(engine: Engine, start: Array, x: Array, y: Array, z: Array) -> None:
+    """Teach an engine the payoffs `z` of the decisions `y` for the contexts `x`, in their order.
+
+    A learner whose observations stand alone takes them as they are. One that climbs starts where a
+    surface fitted to the log is highest, among the decisions that the log has tried.
+    """
+    if learner.stands_alone(engine.lcfg):
+        _tell_all(engine, x, y, z)
+        partition.reconsider(engine.pcfg, engine.nodes)
+        return
+    fitted = Engine(*surface_design(engine.dx, engine.dy), start)
+    _tell_all(fitted, x, y, z)
+    tried = y.min(axis=0), y.max(axis=0)
+
+    def best(points: Array) -> Array:
+        return np.clip(fitted.recommend(np.ascontiguousarray(points)), *tried)
+
+    likely = best(x)
+    rows = [engine.place(point, y0, 0.0) for point, y0 in zip(x, likely, strict=True)]
+    _, one, which, payoffs = np.unique(
+        rows, return_index=True, return_inverse=True, return_counts=True
+    )
+    sums = np.zeros((len(one), engine.dy))
+    np.add.at(sums, which, likely)
+    for k, row in enumerate(one):  # a bin starts at the mean of what is best for its contexts
+        engine.place(x[row], sums[k] / payoffs[k], float(payoffs[k]))
+    engine.place_others(likely.mean(axis=0))
+
+
+def _tell_all(engine: Engine, x: Array, y: Array, z: Array) -> None:
+    for point, decision, payoff in _rows(x, y, z):
+        engine.tell(0, ALONE, point, decision, payoff, NO_GRADIENT)
+
+
+def _rows(x: Array, y: Array, z: Array) -> Iterator[tuple[Array, Array, float]]:
+    yield from zip(np.ascontiguousarray(x), np.ascontiguousarray(y), z.tolist(), strict=True)

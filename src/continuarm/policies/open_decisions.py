@@ -1,0 +1,97 @@
+"""The decisions of a policy that wait for their payoff, and how long they may."""
+
+import time
+from collections.abc import Iterator
+from copy import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from continuarm import checks
+from continuarm.errors import InputError
+from continuarm.jit import Array
+
+__all__ = ["TTL", "Open", "OpenDecisions"]
+
+TTL = 100_000  # decisions that a payoff may take, unless a policy is told otherwise
+
+
+class Open(NamedTuple):
+    """What is kept of a decision until its payoff is told."""
+
+    row: int
+    ticket: int
+    x: Array
+    y: Array
+    value: Array
+    asked_at: float
+
+
+class OpenDecisions:
+    """Open decisions by number; numbers are given in order and never twice."""
+
+    def __init__(self, ttl: int | None, ttl_seconds: float | None) -> None:
+        self.ttl = None if ttl is None else checks.whole("ttl", ttl, 1)
+        self.ttl_seconds = None
+        if ttl_seconds is not None:
+            self.ttl_seconds = checks.number("ttl_seconds", ttl_seconds)
+        self.waiting: dict[int, Open] = {}
+        self.next_id = 0
+        self.oldest = 0  # all before it are closed; kept up only where there is `ttl_seconds`
+        self.now = -np.inf
+
+    def copy(self) -> "OpenDecisions":
+        """An independent one in the same state."""
+        other = copy(self)
+        other.waiting = dict(self.waiting)
+        return other
+
+    def __len__(self) -> int:
+        return len(self.waiting)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.waiting)
+
+    def __contains__(self, id_: object) -> bool:
+        return id_ in self.waiting
+
+    def __getitem__(self, id_: int) -> Open:
+        return self.waiting[id_]
+
+    def add(self, decision: Open) -> int:
+        """The number of a new decision."""
+        id_ = self.next_id
+        self.waiting[id_] = decision
+        self.next_id = id_ + 1
+        return id_
+
+    def pop(self, id_: int) -> Open:
+        """Close a decision."""
+        return self.waiting.pop(id_)
+
+    def time(self, now: Any) -> float:
+        """The caller's time, the clock's where it is not given; it never goes back."""
+        if self.ttl_seconds is None:
+            return 0.0
+        if now is None:
+            now = time.time()
+        elif isinstance(now, bool) or not isinstance(now, checks.REAL) or not np.isfinite(now):
+            raise InputError(f"`now` must be a finite number of seconds, but got {now!r}")
+        return max(self.now, float(now))
+
+    def due(self, now: float) -> list[int]:
+        """The decisions whose time is over when the next one is asked, the oldest first."""
+        due = []
+        if self.ttl is not None and self.next_id - self.ttl in self.waiting:
+            due.append(self.next_id - self.ttl)
+        if self.ttl_seconds is not None:
+            self.now = now
+            while self.oldest < self.next_id:
+                decision = self.waiting.get(self.oldest)
+                if decision is not None:
+                    if now - decision.asked_at < self.ttl_seconds:
+                        break
+                    if self.oldest not in due:
+                        due.append(self.oldest)
+                self.oldest += 1
+        return due

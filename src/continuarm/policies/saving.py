@@ -1,0 +1,141 @@
+"""A policy's whole state as a header and arrays, and back."""
+
+import os
+from typing import Any
+
+import numpy as np
+
+from continuarm import jit, saved_file
+from continuarm.box import Box
+from continuarm.engine import Engine
+from continuarm.errors import SavedFileError, SettingsError
+from continuarm.policies.open_decisions import Open, OpenDecisions
+
+__all__ = ["restore", "save"]
+
+STATE = ("nodes", "rows", "pool")
+
+
+def save(policy: Any, path: str | os.PathLike[str]) -> None:
+    """Write a policy; the caller holds its lock while the state is gathered."""
+    saved_file.write(path, *_gather(policy))
+
+
+def _gather(policy: Any) -> tuple[dict[str, Any], saved_file.Arrays]:
+    opened: OpenDecisions = policy._open
+    waiting = opened.waiting
+    header = {
+        "policy": type(policy).__name__,
+        "context": policy.context.__getstate__(),
+        "decision": policy.decision.__getstate__(),
+        "settings": policy.settings,
+        "missing": policy.missing,
+        "token": policy._token,
+        "rng": _random_state(policy._rng),
+        "ttl": [opened.ttl, opened.ttl_seconds],
+        "open": [opened.next_id, opened.oldest, None if opened.now < 0 else opened.now],
+        "engine": None,
+    }
+    dx, dy, n = policy.context.dim, policy.decision.dim, len(waiting)
+    arrays: saved_file.Arrays = {
+        "start": policy._start,
+        "ids": np.array(list(waiting), np.int64),
+        "slots": np.array([d[:2] for d in waiting.values()], np.int64).reshape(n, 2),
+        "x": np.array([d.x for d in waiting.values()]).reshape(n, dx),
+        "y": np.array([d.y for d in waiting.values()]).reshape(n, dy),
+        "values": np.array([d.value for d in waiting.values()]).reshape(n, dy),
+        "asked_at": np.array([d.asked_at for d in waiting.values()], np.float64),
+    }
+    engine: Engine | None = policy._engine
+    if engine is not None:
+        header["engine"] = [_configuration(cfg) for cfg in (engine.pcfg, engine.lcfg)]
+        arrays |= {name: getattr(engine, name) for name in STATE}
+    return header, arrays
+
+
+def restore(kind: type, header: dict[str, Any], arrays: saved_file.Arrays) -> Any:
+    """The policy of a file that was read."""
+    opened = OpenDecisions(*header["ttl"])
+    opened.next_id, opened.oldest, now = header["open"]
+    opened.now = -np.inf if now is None else now
+    for k, id_ in enumerate(arrays["ids"].tolist()):
+        row, ticket = arrays["slots"][k].tolist()
+        x, y, value = (arrays[name][k].copy() for name in ("x", "y", "values"))
+        opened.waiting[id_] = Open(row, ticket, x, y, value, float(arrays["asked_at"][k]))
+    engine = None
+    if header["engine"] is not None:
+        pcfg, lcfg = (_configured(*saved) for saved in header["engine"])
+        engine = Engine(pcfg, lcfg, arrays["start"])
+        for name in STATE:
+            if arrays[name].shape[1:] != getattr(engine, name).shape[1:]:
+                raise SavedFileError(
+                    f"the file's {name} must have rows of {getattr(engine, name).shape[1]} "
+                    f"numbers, but got {arrays[name].shape}"
+                )
+            setattr(engine, name, arrays[name])
+    context, decision = Box(*header["context"]), Box(*header["decision"])
+    policy: Any = object.__new__(kind)
+    policy.__setstate__(
+        {
+            "context": context,
+            "decision": decision,
+            "settings": header["settings"],
+            "missing": header["missing"],
+            "_start": arrays["start"],
+            "_token": header["token"],
+            "_bounds": tuple(
+                np.array(b) for b in (context.low, context.high, decision.low, decision.high)
+            ),
+            "_rng": _generator(header["rng"]),
+            "_engine": engine,
+            "_open": opened,
+        }
+    )
+    return policy
+
+
+def _configuration(cfg: Any) -> tuple[str, dict[str, Any]]:
+    fields = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in cfg._asdict().items()}
+    return type(cfg).__name__, fields
+
+
+def _configured(name: str, fields: dict[str, Any]) -> Any:
+    kind = jit.registered(name)
+    if kind is None or set(kind._fields) != set(fields):  # type: ignore[attr-defined]
+        raise SavedFileError(f"the file's parts must be known here, but got {name}({fields})")
+    return kind(
+        **{k: np.array(v, np.float64) if isinstance(v, list) else v for k, v in fields.items()}
+    )
+
+
+def _random_state(rng: np.random.Generator) -> dict[str, Any]:
+    state = dict(rng.bit_generator.state)
+    if not issubclass(getattr(np.random, state["bit_generator"], int), np.random.BitGenerator):
+        raise SettingsError(
+            f"`rng` must use a bit generator of numpy to be saved, but got {rng.bit_generator!r}"
+        )
+    plain: dict[str, Any] = _plain(state)
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return {"array": [int(number) for number in value], "dtype": value.dtype.str}
+    return int(value) if isinstance(value, np.integer) else value
+
+
+def _unplain(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"array", "dtype"}:
+        return np.array(value["array"], value["dtype"])
+    return {key: _unplain(item) for key, item in value.items()}
+
+
+def _generator(state: dict[str, Any]) -> np.random.Generator:
+    kind = getattr(np.random, state["bit_generator"])
+    rng = np.random.Generator(kind())
+    rng.bit_generator.state = _unplain(state)
+    return rng

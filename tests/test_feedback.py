@@ -1,0 +1,132 @@
+"""Payoffs that come late, or never, in a simulation."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import continuarm as ca
+from continuarm.errors import SettingsError
+from continuarm.feedback import NEVER, feedback
+from continuarm.late import Arrivals
+
+WORLD = ca.problem("two-communities")
+POLICIES: dict[str, dict[str, Any]] = {
+    "SurfaceSampling": {},
+    "StaticKWSA": {"bins": 3, "step": 1.0, "width": 0.3, "probe": "alternate"},
+    "AdaptiveKWSA": {"depth": 3, "step": 1.0, "probe": "central"},
+    "UniformUCB": {"bins": 2, "arms": 3},
+    "RobbinsMonro": {"depth": 2, "step": 0.5},
+}
+
+
+def scattered(rng: np.random.Generator, n: int) -> Any:
+    return rng.geometric(0.1, n) - 1
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize(
+    ("world", "more"),
+    [
+        (WORLD.with_feedback(delay=7), {}),
+        (WORLD.with_feedback(delay=scattered, lost=0.3), {"ttl": 40}),
+        (WORLD.with_feedback(delay=30, lost=0.1), {"ttl": 20}),  # nothing comes in time
+        (WORLD.with_feedback(lost=0.3), {"ttl": 15, "missing": 0.25}),
+    ],
+    ids=["fixed", "scattered", "too-late", "missing"],
+)
+def test_compiled_and_live_make_the_same_decisions(name: str, world: Any, more: Any) -> None:
+    """One policy runs in the compiled loop, the other is asked and told one by one."""
+    if name == "RobbinsMonro" and "missing" in more:
+        more = {"ttl": 15}
+    policy = getattr(ca, name)(WORLD.context, WORLD.decision, **POLICIES[name], **more)
+    slow = world.with_feedback(delay=world.feedback.delay, lost=world.feedback.lost)
+    slow._functions = slow.functions._replace(compiled=False)
+    runs = [
+        ca.simulate(policy, w, horizon=900, replications=2, rng=5, checkpoints=[100, 500])
+        for w in (world, slow)
+    ]
+    np.testing.assert_array_equal(runs[0].regret, runs[1].regret)
+    for fast, live in zip(runs[0].policies, runs[1].policies, strict=True):
+        used = min(len(fast.engine.rows), len(live.engine.rows))
+        np.testing.assert_array_equal(fast.engine.rows[:used], live.engine.rows[:used])
+        assert fast.open_decisions == live.open_decisions == 0
+
+
+def test_no_delay_is_the_same_as_no_feedback() -> None:
+    policy = ca.StaticKWSA(WORLD.context, WORLD.decision, **POLICIES["StaticKWSA"])
+    at_once = ca.simulate(policy, WORLD, horizon=2000, rng=0).regret
+    none = ca.simulate(policy, WORLD.with_feedback(delay=0), horizon=2000, rng=0).regret
+    late = ca.simulate(policy, WORLD.with_feedback(delay=1), horizon=2000, rng=0).regret
+    np.testing.assert_array_equal(at_once, none)
+    assert (late != at_once).any()
+
+
+def test_a_simulation_runs_over_many_blocks_and_pauses_anywhere() -> None:
+    """Delays cross the blocks in which random numbers are drawn, and the ring grows."""
+
+    def delay(rng: np.random.Generator, n: int) -> Any:
+        return rng.integers(0, 2 if rng.random() < 0.5 else 5000, n)
+
+    world = WORLD.with_feedback(delay=delay, lost=0.01)
+    policy = ca.StaticKWSA(WORLD.context, WORLD.decision, **POLICIES["StaticKWSA"], ttl=6000)
+    runs = [
+        ca.simulate(policy, world, horizon=50_000, rng=1, checkpoints=marks).regret[0, -1]
+        for marks in ([1], [10, 16_383, 16_384, 16_385, 40_000])
+    ]
+    assert runs[0] == runs[1]
+
+
+def test_arrivals_are_sorted_by_time_and_then_by_decision() -> None:
+    arrivals = Arrivals(ttl=10)
+    arrivals.schedule(np.array([3, 0, 1, NEVER, 10, 9]))
+    assert [arrivals.after(t) for t in range(6)] == [[], [1], [], [0, 2], [], []]
+    assert [arrivals.arrives(t) for t in range(6)] == [True, True, True, False, False, True]
+    arrivals.schedule(np.array([8, 0, 0, 0, 0, 0, 0, 0, 0]))
+    assert arrivals.after(8) == [5, 6, 14]
+    assert sorted(k for t in range(9) for k in arrivals.after(t)) == [5, *range(6, 15)]
+
+
+def test_delays_are_numbers_functions_or_distributions() -> None:
+    rng = np.random.default_rng(0)
+    assert set(feedback(4, 0.0).draw(rng, 100)) == {4}
+    drawn = feedback(stats.poisson(3), 0.25).draw(rng, 4000)
+    assert np.mean(drawn == NEVER) == pytest.approx(0.25, abs=0.03)
+    assert np.mean(drawn[drawn < NEVER]) == pytest.approx(3.0, abs=0.15)
+    assert set(feedback(lambda rng, n: np.full(n, 2.9), 0).draw(rng, 9)) == {2}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"delay": -1}, "`delay` must be a whole number >= 0"),
+        ({"delay": 2.5}, "`delay` must be a whole number >= 0"),
+        ({"delay": "long"}, "`delay` must be a whole number >= 0"),
+        ({"lost": 1.5}, "`0 <= lost <= 1.0` must hold"),
+        ({"delay": lambda rng, n: [-1.0] * n}, "must give 16384 numbers >= 0"),
+        ({"delay": lambda rng, n: 3}, "must give 16384 numbers >= 0"),
+    ],
+)
+def test_wrong_feedback_is_refused(wrong: Any, message: str) -> None:
+    with pytest.raises(SettingsError) as error:
+        ca.simulate("static-kwsa", WORLD.with_feedback(**wrong), horizon=10)
+    assert message in str(error.value)
+
+
+def test_a_policy_of_your_own_is_told_late_too() -> None:
+    told: list[int] = []
+
+    class Counting:
+        def __init__(self, *_: Any) -> None:
+            self.asked = 0
+
+        def ask(self, context: Any) -> Any:
+            self.asked += 1
+            return [0.5, 0.5]
+
+        def tell(self, decision: Any, payoff: float) -> None:
+            told.append(self.asked)
+
+    ca.simulate(Counting, WORLD.with_feedback(delay=10), horizon=30, rng=0)
+    assert told == list(range(11, 31))

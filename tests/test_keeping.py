@@ -1,0 +1,329 @@
+"""Saving, loading, exporting, starting from logs, and forgetting what is old."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import continuarm as ca
+from continuarm.errors import InputError, SavedFileError, SettingsError
+from continuarm.problems.worlds import compiled_helper, tracking
+from continuarm.reader import Reader
+from tests.test_policies import CONTEXT, DECISION, POLICIES, contexts, learn, make, slope, state
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_loaded_policy_continues_identically(name: str, tmp_path: Path) -> None:
+    policy = make(name, ttl=30, ttl_seconds=1e9)
+    learn(policy, 400)
+    opened = [policy.ask(x) for x in contexts(20, seed=1)]
+    policy.save(tmp_path / "policy")
+    loaded = ca.load(tmp_path / "policy")
+    assert type(loaded) is type(policy)
+    assert repr(loaded) == repr(policy)
+    assert loaded.describe() == policy.describe()
+    assert state(loaded) == state(policy)
+    for decision in opened[::2]:
+        gap = policy.decision.to_unit(decision.value) - 0.3
+        for one in (policy, loaded):
+            one.tell(decision, float(gap @ gap), **slope(policy, gap))
+    assert [v.tolist() for v in learn(loaded, 300, seed=2)] == [
+        v.tolist() for v in learn(policy, 300, seed=2)
+    ]
+    assert state(loaded) == state(policy)
+
+
+@pytest.mark.parametrize("kind", ["PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"])
+def test_every_generator_of_numpy_is_saved(kind: str, tmp_path: Path) -> None:
+    rng = np.random.Generator(getattr(np.random, kind)(5))
+    rng.integers(0, 9, dtype=np.uint32)  # leaves half of a draw behind
+    policy = make("SurfaceSampling", rng=rng)
+    policy.save(tmp_path / "policy")
+    loaded: Any = ca.load(tmp_path / "policy")
+    draws = [p._rng.integers(0, 2**31, 5, dtype=np.uint32).tolist() for p in (policy, loaded)]
+    assert draws[0] == draws[1]
+
+
+def test_a_policy_that_nobody_has_asked_is_saved_without_an_engine(tmp_path: Path) -> None:
+    policy = ca.StaticKWSA(CONTEXT, DECISION, curvature=1.0)  # the horizon is missing
+    policy.save(tmp_path / "policy")
+    with pytest.raises(SettingsError, match="`horizon` is needed"):
+        ca.load(tmp_path / "policy").ask([37, 1000])
+
+
+def saved(tmp_path_factory: Any) -> bytes:
+    policy = make("AdaptiveKWSA")
+    learn(policy, 50)
+    path = tmp_path_factory.mktemp("saved") / "policy"
+    policy.save(path)
+    content: bytes = path.read_bytes()
+    return content
+
+
+@pytest.fixture(scope="module")
+def content(tmp_path_factory: Any) -> bytes:
+    return saved(tmp_path_factory)
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_damaged_file_is_refused(data: Any, content: bytes, tmp_path: Path) -> None:
+    """Bytes changed, cut off, added or taken out: one clear error, whatever it is."""
+    at = data.draw(st.integers(0, len(content) - 1))
+    kind = data.draw(st.sampled_from(["flip", "cut", "insert", "delete", "head"]))
+    if kind == "flip":
+        change = bytes([content[at] ^ data.draw(st.integers(1, 255))])
+        damaged = content[:at] + change + content[at + 1 :]
+    elif kind == "cut":
+        damaged = content[:at]
+    elif kind == "insert":
+        damaged = content[:at] + data.draw(st.binary(min_size=1, max_size=9)) + content[at:]
+    elif kind == "delete":
+        damaged = content[:at] + content[at + data.draw(st.integers(1, 99)) :]
+    else:
+        damaged = data.draw(st.binary(max_size=200))
+    (tmp_path / "damaged").write_bytes(damaged)
+    if damaged != content:
+        with pytest.raises(SavedFileError):
+            ca.load(tmp_path / "damaged")
+
+
+def test_a_newer_or_foreign_file_is_refused(content: bytes, tmp_path: Path) -> None:
+    newer, foreign = tmp_path / "newer", tmp_path / "foreign"
+    newer.write_bytes(content.replace(b"format 1", b"format 2", 1))
+    with pytest.raises(SavedFileError, match=r"format must be at most 1, .* but got 2"):
+        ca.load(newer)
+    foreign.write_text("{}")
+    with pytest.raises(SavedFileError, match="a file written by `save` is needed"):
+        ca.load(foreign)
+    with pytest.raises(FileNotFoundError):
+        ca.load(tmp_path / "nothing")
+
+
+def test_an_unknown_class_is_refused(tmp_path: Path) -> None:
+    kind = type("Passing", (ca.SurfaceSampling,), {})
+    policy = kind(CONTEXT, DECISION)
+    policy.save(tmp_path / "policy")
+    code = f"import continuarm as ca; ca.load({str(tmp_path / 'policy')!r})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "the policy's class must be imported, but got 'Passing'" in done.stderr
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: Any) -> None:
+    policy, path = make("StaticKWSA"), tmp_path / "policy"
+    learn(policy, 20)
+    policy.save(path)
+    old = path.read_bytes()
+    learn(policy, 20)
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        policy.save(path)
+    assert path.read_bytes() == old
+    assert os.listdir(tmp_path) == ["policy"]
+
+
+def test_a_process_killed_while_saving_leaves_a_whole_file(tmp_path: Path) -> None:
+    path = tmp_path / "policy"
+    code = f"""
+import continuarm as ca
+policy = ca.StaticKWSA(ca.Box.unit(1), ca.Box.unit(2), bins=2000, step=1.0)
+for k in range(2000):
+    policy.tell(policy.ask([k / 2000]), 1.0)
+while True:
+    policy.tell(policy.ask([0.5]), 1.0)
+    policy.save({str(path)!r})
+    print(policy.open_decisions, flush=True)
+"""
+    for pause in (0.0, 0.003, 0.011, 0.02):
+        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            time.sleep(pause)
+            process.send_signal(signal.SIGKILL)
+        loaded = ca.load(path)
+        assert len(loaded.bins()) == 2000
+
+
+def test_a_decision_goes_to_text_and_back() -> None:
+    policy = make("SurfaceSampling")
+    decision = policy.ask([37, 1 / 3])
+    text = decision.to_json()
+    again = ca.Decision.from_json(text)
+    assert (again.id, again.policy, again.names) == (0, decision.policy, decision.names)
+    np.testing.assert_array_equal(again.value, decision.value)
+    np.testing.assert_array_equal(again.context, decision.context)
+    policy.tell(ca.Decision.from_json(text.encode()), 1.0)
+    for wrong in ("", "7", "[]", '{"id": 1}', text.replace("0", '"0"', 1), "[" * 99_999):
+        with pytest.raises(InputError, match="a decision in JSON is needed"):
+            ca.Decision.from_json(wrong)
+
+
+@pytest.mark.parametrize("name", ["SurfaceSampling", "StaticKWSA", "AdaptiveKWSA", "UniformUCB"])
+def test_a_reader_in_plain_python_decides_as_the_policy_recommends(name: str) -> None:
+    policy = make(name)
+    for n in (0, 3, 60, 3000):
+        learn(policy, n, seed=n)
+        reader = Reader(policy.export())
+        points = [*contexts(100, seed=9), CONTEXT.low, CONTEXT.high, CONTEXT.centre]
+        for x in points:
+            np.testing.assert_allclose(
+                reader.decide(x.tolist()), policy.recommend(x), rtol=1e-9, atol=1e-9
+            )
+    x = {"age": 37.0, "income": 1000.0}
+    best = policy.recommend([37, 1000]).tolist()
+    assert list(reader.decide_by_name(x).values()) == pytest.approx(best)
+
+
+def test_the_reader_climbs_like_the_policy_where_the_surface_is_not_concave() -> None:
+    """Payoffs of pure noise: Hessians of every sign, with a full Hessian and a diagonal one."""
+    for dy in (2, 4, 14):
+        policy = ca.SurfaceSampling(ca.Box.unit(1), ca.Box.unit(dy), rng=0)
+        rng = np.random.default_rng(0)
+        for k in range(40 * dy):
+            policy.tell(policy.ask([rng.random()]), float(rng.standard_normal()))
+            if k % 20 == 19:
+                reader, x = Reader(policy.export()), [rng.random()]
+                np.testing.assert_allclose(reader.decide(x), policy.recommend(x), atol=1e-7)
+
+
+def test_the_reader_needs_nothing_but_python() -> None:
+    policy = make("SurfaceSampling")
+    learn(policy, 200)
+    code = (
+        "import sys\nsys.modules['numpy'] = sys.modules['numba'] = None\n"
+        "from continuarm.reader import Reader\n"
+        "print(Reader(sys.stdin.read()).decide([37, 1000]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, input=policy.export()
+    )
+    assert json.loads(done.stdout) == pytest.approx(policy.recommend([37, 1000]).tolist())
+
+
+def test_the_reader_refuses_what_it_cannot_know() -> None:
+    text = make("SurfaceSampling").export()
+    for wrong in ("", "[]", "{}", text.replace("continuarm table", "menu")):
+        with pytest.raises(ValueError, match="a table written by `export` is needed"):
+            Reader(wrong)
+    with pytest.raises(ValueError, match=r"version must be at most 1, .* but got 2"):
+        Reader(text.replace('"version": 1', '"version": 2'))
+    reader = Reader(text)
+    for context, message in (
+        ([37, 1e9], "`0.0 <= income <= 250000.0` must hold"),
+        ([37], "2 numbers are needed, but got 1"),
+        ({"age": 37, "pay": 1}, "the names must be"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            reader.decide(context)
+
+
+def shop() -> ca.Problem:
+    """Two prices whose best values depend on the customer's age."""
+    world = tracking(1, 2, compiled_helper(lambda x, i: 0.3 + 0.4 * x[0] * (1 - i)))
+    world.context = ca.Box([0.0], [1.0], names=["age"])
+    world.decision = ca.Box([0.0, 0.0], [1.0, 1.0], names=["price", "fee"])
+    return world
+
+
+def log(world: ca.Problem, n: int, rng: np.random.Generator) -> dict[str, Any]:
+    """An older rule: the middle of the box, give or take a third of it."""
+    ages = rng.random(n)
+    prices, fees = 0.5 + rng.uniform(-0.3, 0.3, (2, n))
+    payoffs = [world.payoff([a], [p, f], rng) for a, p, f in zip(ages, prices, fees, strict=True)]
+    return {"age": ages, "price": prices, "fee": fees, "earned": payoffs}
+
+
+def test_a_log_halves_the_first_regret() -> None:
+    world, rng = shop(), np.random.default_rng(0)
+    table = log(world, 3000, rng)
+    for policy in (
+        ca.SurfaceSampling(world.context, world.decision),
+        ca.StaticKWSA(
+            world.context, world.decision, bins=4, step=0.5, start=[0.0, 1.0], probe="central"
+        ),
+    ):
+        cold = ca.simulate(policy, world, horizon=2000, replications=4, rng=1)
+        policy.learn_from(pl.DataFrame(table), payoff="earned")
+        warm = ca.simulate(policy, world, horizon=2000, replications=4, rng=1)
+        assert warm.mean[-1] < 0.5 * cold.mean[-1]
+
+
+def test_a_log_blocks_nothing_that_it_has_not_seen() -> None:
+    """The older rule never went above 0.4, and the best price is 0.7."""
+    world, rng = shop(), np.random.default_rng(0)
+    table = log(world, 3000, rng)
+    seen = np.flatnonzero(table["price"] < 0.4)
+    policy = ca.SurfaceSampling(world.context, world.decision, rng=0)
+    policy.learn_from(
+        {name: np.array(column)[seen] for name, column in table.items()}, payoff="earned"
+    )
+    for learned in ca.simulate(policy, world, horizon=20_000, replications=3, rng=1).policies:
+        np.testing.assert_allclose(learned.recommend([1.0]), [0.7, 0.3], atol=0.12)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"fee": None}, "'fee' is missing"),
+        ({"fee": ["x", "y"]}, "column 'fee' of the log must hold numbers"),
+        ({"fee": [0.5]}, "one length, but 'fee' has not"),
+        ({"price": [0.5, 2.0]}, "`0.0 <= price <= 1.0` must hold, but got 2.0"),
+        ({"age": [0.5, -1.0]}, "`0.0 <= age <= 1.0` must hold, but got -1.0"),
+        ({"earned": [1.0, np.nan]}, "the payoff must be a finite number"),
+    ],
+)
+def test_a_bad_log_changes_nothing(change: dict[str, Any], message: str) -> None:
+    world = shop()
+    policy = ca.SurfaceSampling(world.context, world.decision, rng=0)
+    before = state(policy)
+    good: dict[str, Any] = {k: [0.5, 0.6] for k in ("age", "price", "fee", "earned")}
+    table = {k: v for k, v in (good | change).items() if v is not None}
+    with pytest.raises(InputError) as error:
+        policy.learn_from(table, payoff="earned")
+    assert message in str(error.value)
+    assert state(policy) == before
+
+
+def test_a_log_needs_names_that_differ() -> None:
+    policy = ca.SurfaceSampling(ca.Box.unit(1), ca.Box.unit(1))
+    with pytest.raises(InputError, match="different column names"):
+        policy.learn_from({"0": [0.5], "payoff": [1.0]})
+
+
+@pytest.mark.parametrize(("name", "more"), [("SurfaceSampling", {}), ("StaticKWSA", {"bins": 2})])
+def test_memory_follows_a_best_decision_that_moves(name: str, more: dict[str, Any]) -> None:
+    def regret(memory: int | None) -> float:
+        settings = POLICIES[name] | more if name == "StaticKWSA" else {}
+        policy, total = None, 0.0
+        for k in range(12):
+            at = 0.25 if k % 4 < 2 else 0.75
+            world = tracking(1, 1, compiled_helper(lambda x, i, at=at: at), noise=0.1)
+            if policy is None:
+                policy = getattr(ca, name)(
+                    world.context, world.decision, memory=memory, rng=0, **settings
+                )
+            run = ca.simulate(policy, world, horizon=2000, rng=k)
+            policy, total = run.policies[0], total + float(run.regret[0, -1])
+        return total
+
+    assert regret(300) < 0.5 * regret(None)
+
+
+@pytest.mark.parametrize("name", ["SurfaceSampling", "StaticKWSA", "RobbinsMonro"])
+def test_memory_is_a_whole_number(name: str) -> None:
+    with pytest.raises(SettingsError, match="`memory` must be a whole number >= 1"):
+        make(name, memory=0)

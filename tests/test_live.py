@@ -1,0 +1,272 @@
+"""Late, lost and repeated payoffs, told to a live policy."""
+
+import math
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import continuarm as ca
+from continuarm.errors import InputError, SettingsError, UnknownDecisionError
+from tests.test_policies import make, slope, state
+
+
+def climber(**more: Any) -> ca.StaticKWSA:
+    """Kiefer–Wolfowitz in one dimension without contexts: stencils of two decisions."""
+    settings: dict[str, Any] = {"bins": 1, "step": 0.05, "width": 0.1}
+    return ca.StaticKWSA(ca.Box.unit(0), ca.Box.unit(1), **(settings | more))
+
+
+def pool_in_use(policy: Any) -> int:
+    """Stencils that hold a row of the pool."""
+    pool = policy.engine.pool
+    free, count = int(pool[0, 0]), 0
+    while free > 0:
+        free, count = int(pool[free, 0]), count + 1
+    return int(pool[0, 1]) - 1 - count
+
+
+class TestStencils:
+    def test_a_late_gradient_makes_a_smaller_step(self) -> None:
+        """Four stencils at 0.5, all with the gradient -1; the k-th completed is k-1 steps old."""
+        policy = climber()
+        asked = [policy.ask() for _ in range(8)]
+        expected = 0.5
+        for n, (centre, probe) in enumerate(zip(asked[::2], asked[1::2], strict=True), 1):
+            assert centre.value[0] == 0.5
+            policy.tell(probe, -float(probe.value[0]))
+            policy.tell(centre, -0.5)
+            expected -= 0.05 / (n + 4 * (n - 1))
+            assert policy.recommend()[0] == pytest.approx(expected, rel=1e-12)
+
+    def test_a_forgotten_slot_is_handed_out_again_and_nothing_is_lost(self) -> None:
+        """With half of the decisions forgotten it walks the same way as without."""
+        plain, lossy = climber(probe="alternate"), climber(probe="alternate")
+        rng = np.random.default_rng(0)
+        for _ in range(50):
+            x = plain.ask()
+            y = lossy.ask()
+            while rng.random() < 0.5:
+                lossy.forget(y)
+                y = lossy.ask()
+            assert x.value[0] == y.value[0]
+            payoff = -((x.value[0] - 0.3) ** 2)
+            plain.tell(x, payoff)
+            lossy.tell(y, payoff)
+        assert lossy.recommend()[0] == plain.recommend()[0]
+        assert pool_in_use(lossy) == pool_in_use(plain)
+
+    def test_waiting_slots_of_several_stencils_come_before_a_new_stencil(self) -> None:
+        policy = climber()
+        asked = [policy.ask() for _ in range(6)]
+        for k in (0, 1, 3, 4):
+            policy.forget(asked[k])
+        again = [policy.ask().value[0] for _ in range(4)]
+        assert sorted(again) == sorted(asked[k].value[0] for k in (0, 1, 3, 4))
+        assert pool_in_use(policy) == 3
+        policy.ask()
+        assert pool_in_use(policy) == 4
+
+    def test_what_is_forgotten_in_a_bin_that_has_split_is_given_back(self) -> None:
+        policy = ca.AdaptiveKWSA(
+            ca.Box.unit(1), ca.Box.unit(1), step=0.05, depth=2, split_after=[1, 1]
+        )
+        first, second, third, fourth, fifth = (policy.ask([0.2]) for _ in range(5))
+        policy.tell(first, 0.0)
+        policy.tell(second, 0.0)  # the bin splits
+        assert pool_in_use(policy) == 2
+        policy.forget(third)
+        before = policy.recommend([0.9])
+        policy.tell(fourth, 9.0)  # cannot be completed any more: dropped
+        assert pool_in_use(policy) == 1
+        policy.tell(fifth, 1.0)  # the first slot of a stencil of which no other was handed out
+        assert pool_in_use(policy) == 0
+        assert policy.recommend([0.9]) == before
+
+    def test_a_split_gives_back_what_nobody_can_complete(self) -> None:
+        policy = ca.AdaptiveKWSA(
+            ca.Box.unit(1), ca.Box.unit(1), step=0.05, depth=1, split_after=[1]
+        )
+        one, two, three, four, five = (policy.ask([0.2]) for _ in range(5))
+        policy.tell(five, 0.0)  # all that was handed out of the newest stencil is told
+        policy.forget(three)
+        policy.tell(four, 0.0)  # the stencil in the middle waits for a slot to be asked again
+        policy.tell(one, 0.0)
+        assert pool_in_use(policy) == 3
+        policy.tell(two, 0.0)  # splits
+        assert pool_in_use(policy) == 0
+
+    def test_the_pool_stays_as_small_as_what_is_open(self) -> None:
+        policy = ca.AdaptiveKWSA(ca.Box.unit(1), ca.Box.unit(2), step=0.1, depth=4, ttl=40)
+        rng = np.random.default_rng(0)
+        waiting: list[Any] = []
+        for _ in range(6000):
+            waiting.append(policy.ask([rng.random()]))
+            if rng.random() < 0.7 and len(waiting) > 5:
+                told = waiting.pop(int(rng.integers(len(waiting))))
+                if told.id > policy._open.next_id - 30:
+                    policy.tell(told, float(rng.standard_normal()))
+            waiting = waiting[-40:]
+        assert policy.open_decisions <= 40
+        assert pool_in_use(policy) <= 40 + 2 * len(policy.bins())
+
+    def test_a_fifth_of_the_payoffs_lost_in_fifty_dimensions(self) -> None:
+        """No stencil of 51 decisions survives that; each is completed all the same."""
+        policy = ca.StaticKWSA(ca.Box.unit(0), ca.Box.unit(50), bins=1, step=0.5, ttl=200)
+        rng = np.random.default_rng(0)
+        for _ in range(20_000):
+            decision = policy.ask()
+            if rng.random() > 0.2:
+                policy.tell(decision, -float(((decision.value - 0.2) ** 2).sum()))
+        assert policy.bins()[0].completed > 250
+        assert np.abs(policy.recommend() - 0.2).max() < 0.1
+
+
+class TestTimeToLive:
+    def test_in_decisions(self) -> None:
+        policy = climber(ttl=3)
+        late = policy.ask()
+        others = [policy.ask() for _ in range(2)]
+        policy.tell(others[0], 0.0)
+        again = policy.ask()  # the fourth: the first is three decisions old
+        assert again.value[0] == late.value[0] == 0.5
+        before = state(policy)
+        with pytest.raises(UnknownDecisionError, match="older than its time to live"):
+            policy.tell(late, 1.0)
+        assert state(policy) == before
+        policy.tell(again, 0.0)
+        assert policy.bins()[0].completed == 1
+
+    def test_in_the_callers_time(self) -> None:
+        policy = climber(ttl_seconds=60)
+        first, second = policy.ask(now=1000.0), policy.ask(now=1030)
+        assert policy.expire(now=1059.9) == 0
+        policy.tell(second, 0.0)
+        assert policy.expire(now=1060.0) == 1
+        with pytest.raises(UnknownDecisionError):
+            policy.tell(first, 0.0)
+        assert policy.ask(now=900.0).value[0] == first.value[0]  # time does not go back
+        assert policy.expire(now=1119.0) == 0
+        assert policy.expire(now=1120.0) == 1
+        with pytest.raises(InputError, match="finite number of seconds"):
+            policy.ask(now=math.nan)
+
+    def test_never(self) -> None:
+        policy = climber(ttl=None)
+        late = policy.ask()
+        for _ in range(200_000):
+            policy.ask()
+        policy.tell(late, 1.0)
+        assert policy.open_decisions == 200_000
+
+    @pytest.mark.parametrize("name", ["SurfaceSampling", "StaticKWSA", "UniformUCB"])
+    def test_missing_says_what_silence_is_worth(self, name: str) -> None:
+        """The same as telling that value when the time is up."""
+        silent, told = make(name, ttl=5, missing=0.25), make(name, ttl=None)
+        rng = np.random.default_rng(0)
+        waiting: list[Any] = []
+        for x in silent.context.from_unit(rng.random((200, 2))):
+            if len(waiting) == 5:
+                left = waiting.pop(0)
+                if left is not None:
+                    told.tell(left, 0.25)
+            decision, twin = silent.ask(x), told.ask(x)
+            assert decision.value.tolist() == twin.value.tolist()
+            if rng.random() < 0.5:
+                silent.tell(decision, 1.0)
+                told.tell(twin, 1.0)
+                waiting.append(None)
+            else:
+                waiting.append(twin)
+
+    @pytest.mark.parametrize(
+        "wrong", [{"ttl": 0}, {"ttl": 2.5}, {"ttl_seconds": -1}, {"missing": math.nan}]
+    )
+    def test_what_is_wrong_is_refused(self, wrong: dict[str, Any]) -> None:
+        with pytest.raises(SettingsError, match=next(iter(wrong))):
+            climber(**wrong)
+
+    def test_silence_has_no_gradient(self) -> None:
+        with pytest.raises(TypeError, match="missing"):
+            ca.RobbinsMonro(ca.Box.unit(0), ca.Box.unit(1), step=1.0, bins=1, missing=0.0)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    "name", ["SurfaceSampling", "StaticKWSA", "AdaptiveKWSA", "UniformUCB", "RobbinsMonro"]
+)
+class TestEveryPolicy:
+    def test_a_forged_decision_is_refused(self, name: str) -> None:
+        policy, other = make(name), make(name)
+        decision, another = policy.ask([37, 1000]), policy.ask([38, 1000])
+        other.ask([37, 1000])
+        extra = slope(policy, np.zeros(3))
+        forged = ca.Decision(
+            decision.id, decision.context, decision.value + 0.1, decision.names, decision.policy
+        )
+        swapped = ca.Decision(
+            another.id + 1, decision.context, decision.value, decision.names, decision.policy
+        )
+        before = state(policy), state(other)
+        for wrong in (forged, swapped):
+            with pytest.raises(UnknownDecisionError):
+                policy.tell(wrong, 1.0, **extra)
+            with pytest.raises(UnknownDecisionError):
+                policy.forget(wrong)
+        with pytest.raises(UnknownDecisionError, match="of another"):
+            other.tell(decision, 1.0, **extra)
+        assert (state(policy), state(other)) == before
+
+    def test_told_and_forgotten_once(self, name: str) -> None:
+        policy = make(name)
+        decision = policy.ask([37, 1000])
+        policy.forget(decision)
+        before = state(policy)
+        for verb in (policy.forget, lambda d: policy.tell(d, 1.0, **slope(policy, np.zeros(3)))):
+            with pytest.raises(UnknownDecisionError):
+                verb(decision)
+        assert state(policy) == before
+
+    def test_many_threads(self, name: str) -> None:
+        """Asking, telling and forgetting at once: every decision ends exactly once."""
+        policy = make(name, ttl=None)
+        errors: list[BaseException] = []
+        ended = [0] * 8
+
+        def work(k: int) -> None:
+            try:
+                rng = np.random.default_rng(k)
+                waiting: list[Any] = []
+                for _ in range(300):
+                    waiting.append(policy.ask([18 + 70 * rng.random(), 1000]))
+                    if len(waiting) > 20:
+                        decision = waiting.pop(int(rng.integers(20)))
+                        if rng.random() < 0.2:
+                            policy.forget(decision)
+                        else:
+                            gap = policy.decision.to_unit(decision.value) - 0.3
+                            policy.tell(decision, -float(gap @ gap), **slope(policy, gap))
+                        ended[k] += 1
+            except BaseException as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not errors
+        assert policy.open_decisions == 8 * 300 - sum(ended)
+        policy.forget_all()
+        assert policy.open_decisions == 0
+        assert np.isfinite(policy.recommend([40, 2000])).all()
+
+
+def test_an_arm_whose_first_payoff_was_lost_is_asked_again() -> None:
+    policy = ca.UniformUCB(ca.Box.unit(0), ca.Box.unit(1), bins=1, arms=3)
+    asked = [policy.ask() for _ in range(3)]
+    policy.tell(asked[0], 1.0)
+    policy.forget(asked[1])
+    policy.tell(asked[2], 1.0)
+    assert policy.ask().value[0] == asked[1].value[0]
+    assert policy.ask().value[0] != asked[1].value[0]
