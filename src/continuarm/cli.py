@@ -101,6 +101,20 @@ def cli() -> None:
     "--noise", type=float, help="Standard deviation of the payoff's noise, where it is additive."
 )
 @click.option(
+    "--delay",
+    type=WholeNumber(0),
+    default="0",
+    show_default=True,
+    help="Decisions that are made between a decision and its payoff.",
+)
+@click.option(
+    "--lost",
+    type=float,
+    default=0.0,
+    show_default=True,
+    help="The probability that a payoff never comes.",
+)
+@click.option(
     "--set",
     "settings",
     multiple=True,
@@ -128,6 +142,8 @@ def simulate(
     replications: int,
     seed: int,
     noise: float | None,
+    delay: int,
+    lost: float,
     settings: dict[str, Any],
     problem_settings: dict[str, Any],
     as_json: bool,
@@ -137,6 +153,9 @@ def simulate(
     from continuarm import commands
 
     world, problem_settings = commands.load_problem(problem, problem_settings, noise)
+    if delay > 0 or lost != 0.0:
+        world = world.with_feedback(delay=delay, lost=lost)
+        problem_settings = problem_settings | {"delay": delay, "lost": lost}
     players = [(name, commands.load_policy(name, world, settings)) for name in policies]
     if plot is not None:
         commands.check_plot(plot)
