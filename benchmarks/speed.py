@@ -24,6 +24,7 @@ from continuarm.replication import Streams, compile_all, replicate
 from continuarm.table import Table
 
 PORTION = 2000  # live cycles per measurement; the median of 25 is reported
+OPEN = 100_000
 
 
 def seconds(policy: Any, problem: ca.Problem, horizon: int) -> float:
@@ -110,6 +111,35 @@ def live_table() -> Table:
     return Table.of(("policy", "dx", "dy", "ask + tell per second", "at least"), rows)
 
 
+def open_table() -> Table:
+    """Microseconds of ask and tell together while many decisions are open, contexts by name."""
+    context = ca.Box([18.0, 0.0], [90.0, 2.5e5], names=["age", "income"])
+    decision = ca.Box([1.0, 0.5], [9.0, 4.0], names=["price", "fee"])
+    rng = np.random.default_rng(0)
+    points = context.from_unit(rng.random((OPEN + 5 * PORTION, 2))).tolist()
+    named = [dict(zip(context.names, point, strict=True)) for point in points]
+    order = rng.permutation(OPEN)
+    policies: dict[str, tuple[Any, float]] = {
+        "static-kwsa": (ca.StaticKWSA(context, decision, bins=16, step=1.0, ttl=None), 15),
+        "adaptive-kwsa": (ca.AdaptiveKWSA(context, decision, depth=4, step=1.0, ttl=None), 15),
+        "recommended": (ca.SurfaceSampling(context, decision, ttl=None), 40),
+    }
+    rows = []
+    for name, (policy, limit) in policies.items():
+        waiting = [policy.ask(point) for point in named[:OPEN]]
+        times = []
+        for first in range(OPEN, len(named), PORTION):
+            started = time.perf_counter()
+            for k, point in enumerate(named[first : first + PORTION], first - OPEN):
+                fresh = policy.ask(point)
+                policy.tell(waiting[order[k]], 0.5)
+                waiting[order[k]] = fresh
+            times.append(1e6 * (time.perf_counter() - started) / PORTION)
+        assert policy.open_decisions == OPEN
+        rows.append((name, OPEN, round(statistics.median(times), 1), limit))
+    return Table.of(("policy", "open decisions", "µs for ask and tell", "at most"), rows)
+
+
 def memory_table() -> Table:
     """Peak memory of a process at growing horizons: flat but for the bins."""
     rows = []
@@ -141,15 +171,20 @@ def main() -> None:
     parser.add_argument("--write", type=Path, help="a page of Markdown to write the tables to")
     options = parser.parse_args()
     speed = speed_table(int(options.horizon), options.rounds)
-    dimensions, live, memory = dimension_table(), live_table(), memory_table()
-    print(speed, dimensions, live, memory, sep="\n\n")
+    tables = (speed, dimension_table(), live_table(), open_table(), memory_table())
+    print(*tables, sep="\n\n")
     if options.write is not None:
-        text = page(speed, dimensions, live, memory, int(options.horizon), options.rounds)
-        options.write.write_text(text)
+        options.write.write_text(page(*tables, int(options.horizon), options.rounds))
 
 
 def page(
-    speed: Table, dimensions: Table, live: Table, memory: Table, horizon: int, rounds: int
+    speed: Table,
+    dimensions: Table,
+    live: Table,
+    many: Table,
+    memory: Table,
+    horizon: int,
+    rounds: int,
 ) -> str:
     """The page of the docs."""
     import numba
@@ -183,6 +218,11 @@ One process, contexts given as lists, payoffs told at once; the median over port
 {PORTION:,} cycles.
 
 {live.markdown()}
+
+With many decisions open, contexts given by name, and the payoff of a random one of them told after
+each ask (dx = 2, dy = 2):
+
+{many.markdown()}
 
 ## Memory
 

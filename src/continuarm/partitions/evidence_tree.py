@@ -330,11 +330,6 @@ def grown(cfg: EvidenceTree, nodes: Array) -> Array:
     return np.concatenate([nodes, np.zeros_like(nodes)])
 
 
-def reconsider(cfg: EvidenceTree, nodes: Array) -> None:
-    made = nodes[1 : int(nodes[0, NODES_USED])]
-    made[made[:, STATE] == RUNNING, STATE] = WANTED
-
-
 def boxes(cfg: EvidenceTree, nodes: Array) -> list[tuple[int, Array, Array]]:
     low, high, cut = (_part(cfg, part) for part in (LOW, HIGH, CUT))
     made = nodes[1 : int(nodes[0, NODES_USED])]
@@ -354,7 +349,6 @@ register(
         observe=observe,
         grown=grown,
         boxes=boxes,
-        reconsider=reconsider,
         rows_at_once=_rows_at_once,
         by_evidence=True,
     ),

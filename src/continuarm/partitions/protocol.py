@@ -34,7 +34,6 @@ class Partition:
     observe: Callable[[Any, Any, Array, Array, int, Array, Array, Array, Array, float], None]
     grown: Callable[[Any, Array], Array]
     boxes: Callable[[Any, Array], list[tuple[int, Array, Array]]]
-    reconsider: Callable[[Any, Array], None] = lambda cfg, nodes: None
     split_boxes: Callable[[Any, Array], list[tuple[int, Array, Array]]] = lambda cfg, nodes: []
     is_bin: Callable[[Any, Array, Array, int], bool] = _always
     rows_at_once: Callable[[Any], int] = lambda cfg: 1
@@ -111,11 +110,6 @@ def boxes(cfg: Any, nodes: Array) -> list[tuple[int, Array, Array]]:
     """The row and the box, on the unit cube, of each bin that has been made and not split."""
     found: list[tuple[int, Array, Array]] = jit.code_of(type(cfg)).boxes(cfg, nodes)
     return found
-
-
-def reconsider(cfg: Any, nodes: Array) -> None:
-    """What comes now may differ from what came before: weigh the evidence for splits anew."""
-    jit.code_of(type(cfg)).reconsider(cfg, nodes)
 
 
 def split_boxes(cfg: Any, nodes: Array) -> list[tuple[int, Array, Array]]:

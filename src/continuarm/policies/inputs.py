@@ -1,5 +1,6 @@
 """What a caller may hand to `tell`: checked, and refused with the rule that it breaks."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ from continuarm.errors import InputError
 
 __all__ = ["decision_ids", "finite", "listed"]
 
+NO_PAYOFF = (bool, np.bool_, str, bytes)  # although float() would take them
+
 
 def finite(payoff: Any) -> float:
     """A payoff."""
@@ -18,7 +21,7 @@ def finite(payoff: Any) -> float:
         value = float(payoff)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"the payoff must be a finite number, but got {payoff!r}") from None
-    if not np.isfinite(value) or isinstance(payoff, bool | np.bool_ | str | bytes):
+    if not math.isfinite(value) or isinstance(payoff, NO_PAYOFF):
         raise InputError(f"the payoff must be a finite number, but got {payoff!r}")
     return value
 

@@ -11,7 +11,6 @@ from continuarm.errors import InputError
 from continuarm.jit import Array
 from continuarm.learners import protocol as learner
 from continuarm.learners.protocol import ALONE
-from continuarm.partitions import protocol as partition
 from continuarm.policies.surface_design import surface_design
 
 __all__ = ["learn", "log_columns"]
@@ -54,7 +53,6 @@ def learn(engine: Engine, start: Array, x: Array, y: Array, z: Array) -> None:
     """
     if learner.stands_alone(engine.lcfg):
         _tell_all(engine, x, y, z)
-        partition.reconsider(engine.pcfg, engine.nodes)
         return
     fitted = Engine(*surface_design(engine.dx, engine.dy), start)
     _tell_all(fitted, x, y, z)

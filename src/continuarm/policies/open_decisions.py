@@ -1,9 +1,9 @@
 """The decisions of a policy that wait for their payoff, and how long they may."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
-from typing import Any, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,20 +11,17 @@ from continuarm import checks
 from continuarm.errors import InputError
 from continuarm.jit import Array
 
-__all__ = ["TTL", "Open", "OpenDecisions"]
+__all__ = ["ASKED_AT", "TTL", "VALUE", "Open", "OpenDecisions"]
 
 TTL = 100_000  # decisions that a payoff may take, unless a policy is told otherwise
 
 
-class Open(NamedTuple):
-    """What is kept of a decision until its payoff is told."""
-
-    row: int
-    ticket: int
-    x: Array
-    y: Array
-    value: Array
-    asked_at: float
+# What is kept of a decision until its payoff is told: row, ticket, x, y, value, when it was asked.
+# A plain tuple of numbers and arrays, because the garbage collector stops looking at those, and
+# there may be a great many.
+Open = tuple[int, int, Array, Array, Array, float]
+VALUE: Final = 4
+ASKED_AT: Final = 5
 
 
 class OpenDecisions:
@@ -79,19 +76,20 @@ class OpenDecisions:
             raise InputError(f"`now` must be a finite number of seconds, but got {now!r}")
         return max(self.now, float(now))
 
-    def due(self, now: float) -> list[int]:
+    def due(self, now: float) -> Sequence[int]:
         """The decisions whose time is over when the next one is asked, the oldest first."""
-        due = []
-        if self.ttl is not None and self.next_id - self.ttl in self.waiting:
-            due.append(self.next_id - self.ttl)
-        if self.ttl_seconds is not None:
-            self.now = now
-            while self.oldest < self.next_id:
-                decision = self.waiting.get(self.oldest)
-                if decision is not None:
-                    if now - decision.asked_at < self.ttl_seconds:
-                        break
-                    if self.oldest not in due:
-                        due.append(self.oldest)
-                self.oldest += 1
-        return due
+        late = () if self.ttl_seconds is None else self._late(now, self.ttl_seconds)
+        if self.ttl is None or self.next_id - self.ttl not in self.waiting:
+            return late
+        return sorted({self.next_id - self.ttl, *late})
+
+    def _late(self, now: float, ttl_seconds: float) -> Sequence[int]:
+        self.now, late = now, []
+        while self.oldest < self.next_id:
+            decision = self.waiting.get(self.oldest)
+            if decision is not None:
+                if now - decision[ASKED_AT] < ttl_seconds:
+                    break
+                late.append(self.oldest)
+            self.oldest += 1
+        return late

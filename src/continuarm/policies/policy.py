@@ -18,11 +18,12 @@ from continuarm.errors import InputError, SettingsError, UnknownDecisionError
 from continuarm.jit import Array
 from continuarm.policies import exporting, logs, saving
 from continuarm.policies.inputs import decision_ids, finite, listed
-from continuarm.policies.open_decisions import TTL, Open, OpenDecisions
+from continuarm.policies.open_decisions import TTL, VALUE, OpenDecisions
 
 __all__ = ["BinnedPolicy", "Hints", "Policy"]
 
 EMPTY: Array = np.empty(0)
+WHOLE = (int, np.integer)
 MOST_DIMENSIONS = 2**19  # a ticket counts the slots of a stencil
 
 
@@ -188,7 +189,7 @@ class BinnedPolicy(ABC):
             self._give_up(overdue)
         xi = self._rng.standard_normal(engine.draws) if engine.draws else EMPTY
         row, ticket = engine.ask(x, xi, y, decision_low, decision_high, value)
-        id_ = self._open.add(Open(row, ticket, x, y, value, now))
+        id_ = self._open.add((row, ticket, x, y, value, now))
         return Decision(id_, given, value, self.decision.names, self._token)
 
     def tell(
@@ -234,8 +235,8 @@ class BinnedPolicy(ABC):
             self._tell(id_, self.missing, EMPTY)
 
     def _forget(self, id_: int) -> None:
-        gone = self._open.pop(id_)
-        self.engine.forget(gone.row, gone.ticket, gone.x, gone.y)
+        row, ticket, x, y, _, _ = self._open.pop(id_)
+        self.engine.forget(row, ticket, x, y)
 
     def recommend(self, context: ArrayLike | Mapping[str, float] = ()) -> Array:
         """The best decision known now; explores nothing and changes nothing."""
@@ -341,13 +342,13 @@ class BinnedPolicy(ABC):
                 raise UnknownDecisionError(
                     f"the decision must be of this policy, but got {decision!r} of another"
                 )
-        if isinstance(id_, bool) or not isinstance(id_, int | np.integer) or id_ not in self._open:
+        if isinstance(id_, bool) or not isinstance(id_, WHOLE) or id_ not in self._open:
             raise UnknownDecisionError(
                 "the decision must be open (handed out, not told or forgotten before, and not "
                 f"older than its time to live), but got {decision!r}"
             )
         if isinstance(decision, Decision):
-            value = self._open[int(id_)].value
+            value = self._open[int(id_)][VALUE]
             if decision.value is not value and not np.array_equal(decision.value, value):
                 raise UnknownDecisionError(
                     f"decision {id_} must be {value.tolist()}, but got {decision!r}"
@@ -381,5 +382,5 @@ class BinnedPolicy(ABC):
         return slope * self.decision.span
 
     def _tell(self, id_: int, payoff: float, gradient: Array) -> None:
-        told = self._open.pop(id_)
-        self.engine.tell(told.row, told.ticket, told.x, told.y, payoff, gradient)
+        row, ticket, x, y, _, _ = self._open.pop(id_)
+        self.engine.tell(row, ticket, x, y, payoff, gradient)

@@ -9,7 +9,7 @@ from continuarm import jit, saved_file
 from continuarm.box import Box
 from continuarm.engine import Engine
 from continuarm.errors import SavedFileError, SettingsError
-from continuarm.policies.open_decisions import Open, OpenDecisions
+from continuarm.policies.open_decisions import ASKED_AT, VALUE, OpenDecisions
 
 __all__ = ["restore", "save"]
 
@@ -41,10 +41,10 @@ def _gather(policy: Any) -> tuple[dict[str, Any], saved_file.Arrays]:
         "start": policy._start,
         "ids": np.array(list(waiting), np.int64),
         "slots": np.array([d[:2] for d in waiting.values()], np.int64).reshape(n, 2),
-        "x": np.array([d.x for d in waiting.values()]).reshape(n, dx),
-        "y": np.array([d.y for d in waiting.values()]).reshape(n, dy),
-        "values": np.array([d.value for d in waiting.values()]).reshape(n, dy),
-        "asked_at": np.array([d.asked_at for d in waiting.values()], np.float64),
+        "x": np.array([d[2] for d in waiting.values()]).reshape(n, dx),
+        "y": np.array([d[3] for d in waiting.values()]).reshape(n, dy),
+        "values": np.array([d[VALUE] for d in waiting.values()]).reshape(n, dy),
+        "asked_at": np.array([d[ASKED_AT] for d in waiting.values()], np.float64),
     }
     engine: Engine | None = policy._engine
     if engine is not None:
@@ -61,7 +61,7 @@ def restore(kind: type, header: dict[str, Any], arrays: saved_file.Arrays) -> An
     for k, id_ in enumerate(arrays["ids"].tolist()):
         row, ticket = arrays["slots"][k].tolist()
         x, y, value = (arrays[name][k].copy() for name in ("x", "y", "values"))
-        opened.waiting[id_] = Open(row, ticket, x, y, value, float(arrays["asked_at"][k]))
+        opened.waiting[id_] = (row, ticket, x, y, value, float(arrays["asked_at"][k]))
     engine = None
     if header["engine"] is not None:
         pcfg, lcfg = (_configured(*saved) for saved in header["engine"])
