@@ -318,9 +318,9 @@ hindsight, for each number of decisions, of 27 combinations of bins, arms and bo
 
 {paper_table(parts["paper"]).markdown()}
 
-With few decisions, those weigh most that are made before anything is known: p + 3 of them, 16 here,
-which the uniform algorithm, tuned to 1,000 decisions, does not need. Against a Gaussian process,
-which does not either: [GP-UCB](gp-ucb.md).
+With few decisions, those weigh most that are made before anything is known: p + 3 of them, here
+16, which the uniform algorithm, tuned to 1,000 decisions, does not need. Against a Gaussian
+process, which does not either: [GP-UCB](gp-ucb.md).
 
 ## The suite
 
@@ -355,11 +355,11 @@ it is, over the problems that count, with its 95 % interval over problems.
 {ablation_table(parts["ablation"], counted).markdown()}
 
 What brings nothing on average is kept for what it prevents. A renewal ends a bin that its past
-misleads; challengers that start again find the cut of a bin whose first contexts were odd, which
-would otherwise never split, and cost some regret on these problems, where that does not happen;
-cuts at the median serve skewed contexts; a full Hessian that varies with the context serves payoffs of
-high condition and little noise, the first decisions in the middle and the ridge the first thousand
-decisions, which a horizon of {ABLATION_HORIZON:,} hardly shows.
+misleads. Challengers that start again find the cut of a bin whose first contexts were odd, which
+would otherwise never split; they cost some regret on these problems, where that does not happen.
+Cuts at the median serve skewed contexts, a full Hessian that varies with the context serves
+payoffs of high condition and little noise. The first decisions in the middle, and the ridge, serve
+the first thousand decisions, which a horizon of {ABLATION_HORIZON:,} hardly shows.
 """
     (docs / "comparison.md").write_text(text)
 
