@@ -77,6 +77,22 @@ def feedback_table(seeds: int) -> Table:
     return Table.of(columns, rows)
 
 
+def purchase_table(seeds: int) -> Table:
+    """The recommended policy where a payoff is a purchase or none."""
+    rows = []
+    for name in ("purchase", "two-subscriptions"):
+        world = SUITE[name]()
+        policy, base = ca.SurfaceSampling(world.context, world.decision), np.empty(0)
+        for delay in (0, 100, 1000):
+            regret = ca.simulate(
+                policy, world.with_feedback(delay=delay), horizon=10**5, replications=seeds, rng=0
+            ).regret[:, -1]
+            base = base if len(base) else regret
+            rows.append((name, delay, round(float(regret.mean())), *compared(regret, base)))
+            print(rows[-1], flush=True)
+    return Table.of(("problem", "delay", "regret", "ratio", "95 % interval"), rows)
+
+
 def named(world: ca.Problem) -> ca.Problem:
     """The same world with names for its log's columns."""
     sides = {"context": world.context, "decision": world.decision}
@@ -123,8 +139,8 @@ def first_regrets(policies: list[ca.SurfaceSampling], world: ca.Problem) -> Arra
 
 def moved(kind: str, phase: int) -> ca.Problem:
     """A world whose best decisions have moved along a sine, by up to a quarter of the box."""
-    shift = 0.25 * math.sin(2 * math.pi * phase / 20)
-    if kind == "line":
+    shift = 0.25 * math.sin(2 * math.pi * phase / 20) if kind != "line, still" else 0.0
+    if kind.startswith("line"):
         target = compiled_helper(lambda x, i: 0.5 + shift + 0.2 * (x[0] - 0.5) * (1 - 2 * i))
     else:
         target = compiled_helper(lambda x, i: 0.5 + shift + 0.2 * math.sin(6.3 * x[0] + i))
@@ -134,7 +150,7 @@ def moved(kind: str, phase: int) -> ca.Problem:
 def drift_table(seeds: int) -> Table:
     """Regret where the best decisions move, by memory."""
     rows = []
-    for kind in ("line", "wave"):
+    for kind in ("line", "wave", "line, still"):
         worlds = [moved(kind, phase) for phase in range(PHASES)]
         boxes = worlds[0].context, worlds[0].decision
         for name in ("recommended", "static-kwsa"):
@@ -159,7 +175,7 @@ def drift_table(seeds: int) -> Table:
     return Table.of(columns, rows)
 
 
-def page(seeds: int, feedback: Table, logs: Table, drift: Table) -> str:
+def page(seeds: int, feedback: Table, purchases: Table, logs: Table, drift: Table) -> str:
     """The page of the docs."""
     return f"""# Live decisions, measured
 
@@ -174,6 +190,12 @@ same policy with payoffs at once, the last column the limit that we hold ourselv
 
 {feedback.markdown()}
 
+A delay costs most at the start, and where payoffs say little: all decisions until the first
+payoffs are made without them. The recommended policy where a payoff is a purchase or none, 100,000
+decisions:
+
+{purchases.markdown()}
+
 ## Starting from a log
 
 The recommended policy: regret of its first {FIRST:,} decisions, without a log and with one of an
@@ -184,7 +206,8 @@ older rule that decided for the centre of the box, give or take a part of each s
 ## Drift
 
 Best decisions that move along a sine by a quarter of the box, {PHASES} times {PHASE:,} decisions,
-two periods; they are a line, or a wave, in the context. The ratio is to the same policy without
+two periods; they are a line, or a wave, in the context. In the last rows they stand still: what a
+memory costs where none is needed. The ratio is to the same policy without
 `memory`.
 
 {drift.markdown()}
@@ -198,11 +221,11 @@ def main() -> None:
     parser.add_argument("--write", type=Path, help="a page of Markdown to write the tables to")
     options = parser.parse_args()
     seeds = options.seeds
-    feedback = feedback_table(seeds)
+    feedback, purchases = feedback_table(seeds), purchase_table(seeds)
     logs, drift = log_table(seeds), drift_table(seeds)
-    print(feedback, logs, drift, sep="\n\n")
+    print(feedback, purchases, logs, drift, sep="\n\n")
     if options.write is not None:
-        options.write.write_text(page(seeds, feedback, logs, drift))
+        options.write.write_text(page(seeds, feedback, purchases, logs, drift))
 
 
 if __name__ == "__main__":

@@ -32,9 +32,10 @@ def scattered(rng: np.random.Generator, n: int) -> Any:
         (WORLD.with_feedback(delay=7), {}),
         (WORLD.with_feedback(delay=scattered, lost=0.3), {"ttl": 40}),
         (WORLD.with_feedback(delay=30, lost=0.1), {"ttl": 20}),  # nothing comes in time
-        (WORLD.with_feedback(lost=0.3), {"ttl": 15, "missing": 0.25}),
+        (WORLD.with_feedback(delay=scattered, lost=0.3), {"ttl": 15, "missing": 0.25}),
+        (WORLD, {"ttl": 15, "missing": 0.25}),
     ],
-    ids=["fixed", "scattered", "too-late", "missing"],
+    ids=["fixed", "scattered", "too-late", "missing", "held"],
 )
 def test_compiled_and_live_make_the_same_decisions(name: str, world: Any, more: Any) -> None:
     """One policy runs in the compiled loop, the other is asked and told one by one."""
@@ -52,6 +53,12 @@ def test_compiled_and_live_make_the_same_decisions(name: str, world: Any, more: 
         used = min(len(fast.engine.rows), len(live.engine.rows))
         np.testing.assert_array_equal(fast.engine.rows[:used], live.engine.rows[:used])
         assert fast.open_decisions == live.open_decisions == 0
+
+
+def test_a_clock_is_refused() -> None:
+    boxes = WORLD.context, WORLD.decision
+    with pytest.raises(SettingsError, match="needs a clock, which a simulation has not"):
+        ca.simulate(ca.SurfaceSampling(*boxes, ttl_seconds=5), WORLD, horizon=9)
 
 
 def test_no_delay_is_the_same_as_no_feedback() -> None:
@@ -79,7 +86,7 @@ def test_a_simulation_runs_over_many_blocks_and_pauses_anywhere() -> None:
 
 
 def test_arrivals_are_sorted_by_time_and_then_by_decision() -> None:
-    arrivals = Arrivals(ttl=10)
+    arrivals = Arrivals(ttl=10, horizon=100)
     arrivals.schedule(np.array([3, 0, 1, NEVER, 10, 9]))
     assert [arrivals.after(t) for t in range(6)] == [[], [1], [], [0, 2], [], []]
     assert [arrivals.arrives(t) for t in range(6)] == [True, True, True, False, False, True]
@@ -112,6 +119,27 @@ def test_wrong_feedback_is_refused(wrong: Any, message: str) -> None:
     with pytest.raises(SettingsError) as error:
         ca.simulate("static-kwsa", WORLD.with_feedback(**wrong), horizon=10)
     assert message in str(error.value)
+
+
+def test_delays_beyond_the_horizon_need_no_room() -> None:
+    boxes = WORLD.context, WORLD.decision
+    for policy, world in (
+        (ca.StaticKWSA(*boxes, bins=2, step=1.0, ttl=None), WORLD.with_feedback(delay=10**12)),
+        (ca.StaticKWSA(*boxes, bins=2, step=1.0, ttl=10**12), WORLD.with_feedback(lost=0.1)),
+    ):
+        assert np.isfinite(ca.simulate(policy, world, horizon=300, rng=0).regret).all()
+
+
+def test_decisions_that_were_open_before_are_forgotten() -> None:
+    policy = ca.StaticKWSA(WORLD.context, WORLD.decision, bins=2, step=1.0, ttl=100)
+    for x in np.linspace(0.0, 1.0, 50):
+        policy.ask([x])
+    slow = WORLD.with_feedback()
+    slow._functions = slow.functions._replace(compiled=False)
+    runs = [ca.simulate(policy, world, horizon=300, rng=0) for world in (WORLD, slow)]
+    np.testing.assert_array_equal(runs[0].regret, runs[1].regret)
+    assert policy.open_decisions == 50
+    assert runs[0].policies[0].open_decisions == 0
 
 
 def test_a_policy_of_your_own_is_told_late_too() -> None:

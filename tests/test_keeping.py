@@ -16,7 +16,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import continuarm as ca
+from continuarm import saved_file
 from continuarm.errors import InputError, SavedFileError, SettingsError
+from continuarm.learners import kiefer_wolfowitz
+from continuarm.partitions import protocol as partition
 from continuarm.problems.worlds import compiled_helper, tracking
 from continuarm.reader import Reader
 from tests.test_policies import CONTEXT, DECISION, POLICIES, contexts, learn, make, slope, state
@@ -98,6 +101,42 @@ def test_a_damaged_file_is_refused(data: Any, content: bytes, tmp_path: Path) ->
             ca.load(tmp_path / "damaged")
 
 
+@pytest.mark.parametrize(
+    ("part", "broken"),
+    [
+        ("slots", np.array([[1, 2**40]])),
+        ("slots", np.array([[999, 1 << 20]])),
+        ("slots", np.array([[1, (1 << 20) | 77]])),
+        ("x", np.zeros((1, 5))),
+        ("ids", np.array([9])),
+        ("rows", np.zeros((2, 3))),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(part: str, broken: Any, tmp_path: Path) -> None:
+    """A file with a right checksum must not make compiled code write where it should not."""
+    policy = make("StaticKWSA")
+    policy.ask([37, 1000])
+    policy.save(tmp_path / "policy")
+    header, arrays = saved_file.read(tmp_path / "policy")
+    saved_file.write(tmp_path / "policy", header, arrays | {part: broken})
+    with pytest.raises(SavedFileError):
+        ca.load(tmp_path / "policy")
+    del header["rng"]
+    saved_file.write(tmp_path / "policy", header, arrays)
+    with pytest.raises(SavedFileError, match="must fit together"):
+        ca.load(tmp_path / "policy")
+
+
+def test_a_link_and_its_rights_are_kept(tmp_path: Path) -> None:
+    policy, target, link = make("StaticKWSA"), tmp_path / "target", tmp_path / "link"
+    policy.save(target)
+    target.chmod(0o600)
+    link.symlink_to(target)
+    policy.save(link)
+    assert link.is_symlink()
+    assert target.stat().st_mode & 0o777 == 0o600
+
+
 def test_a_newer_or_foreign_file_is_refused(content: bytes, tmp_path: Path) -> None:
     newer, foreign = tmp_path / "newer", tmp_path / "foreign"
     newer.write_bytes(content.replace(b"format 1", b"format 2", 1))
@@ -148,7 +187,7 @@ while True:
     policy.save({str(path)!r})
     print(policy.open_decisions, flush=True)
 """
-    for pause in (0.0, 0.003, 0.011, 0.02):
+    for pause in (0.0, 0.004, 0.013):
         with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
             process.stdout.readline()
@@ -167,7 +206,15 @@ def test_a_decision_goes_to_text_and_back() -> None:
     np.testing.assert_array_equal(again.value, decision.value)
     np.testing.assert_array_equal(again.context, decision.context)
     policy.tell(ca.Decision.from_json(text.encode()), 1.0)
-    for wrong in ("", "7", "[]", '{"id": 1}', text.replace("0", '"0"', 1), "[" * 99_999):
+    for wrong in (
+        "",
+        "7",
+        "[]",
+        '{"id": 1}',
+        text.replace("0", '"0"', 1),
+        "[" * 99_999,
+        text.replace("37.0", "9" * 400),
+    ):
         with pytest.raises(InputError, match="a decision in JSON is needed"):
             ca.Decision.from_json(wrong)
 
@@ -279,11 +326,11 @@ def test_a_log_blocks_nothing_that_it_has_not_seen() -> None:
     ("change", "message"),
     [
         ({"fee": None}, "'fee' is missing"),
-        ({"fee": ["x", "y"]}, "column 'fee' of the log must hold numbers"),
+        ({"fee": ["1", "2"]}, "column 'fee' of the log must hold numbers"),
         ({"fee": [0.5]}, "one length, but 'fee' has not"),
         ({"price": [0.5, 2.0]}, "`0.0 <= price <= 1.0` must hold, but got 2.0"),
         ({"age": [0.5, -1.0]}, "`0.0 <= age <= 1.0` must hold, but got -1.0"),
-        ({"earned": [1.0, np.nan]}, "the payoff must be a finite number"),
+        ({"earned": [1.0, np.nan]}, "row 1 of 'earned' has nan"),
     ],
 )
 def test_a_bad_log_changes_nothing(change: dict[str, Any], message: str) -> None:
@@ -298,6 +345,30 @@ def test_a_bad_log_changes_nothing(change: dict[str, Any], message: str) -> None
     assert state(policy) == before
 
 
+def test_a_log_on_the_edge_of_the_box_finds_its_arm() -> None:
+    policy = ca.UniformUCB(ca.Box.unit(0), ca.Box([0.0], [1.0], names=["y"]), bins=1, arms=5)
+    rows = policy.engine.rows.shape
+    policy.learn_from({"y": [1.0, 1.0, 0.0], "payoff": [5.0, 5.0, 1.0]})
+    assert policy.engine.rows.shape == rows
+    assert policy.recommend()[0] == pytest.approx(0.9)
+
+
+def test_nothing_is_recommended_that_nobody_has_tried() -> None:
+    """A log with one price says nothing about others; too few payoffs say nothing at all."""
+    boxes = ca.Box([0], [24], names=["hour"]), ca.Box([1.0], [9.0], names=["price"])
+    rng = np.random.default_rng(0)
+    for prices in (np.full(2000, 5.5), rng.uniform(4.0, 6.0, 2000)):
+        policy = ca.SurfaceSampling(*boxes, rng=0)
+        hours, payoffs = rng.uniform(0, 24, 2000), 3 + rng.standard_normal(2000)
+        policy.learn_from({"hour": hours, "price": prices, "payoff": payoffs})
+        best = policy.recommend_many(rng.uniform(0, 24, (50, 1)))
+        assert prices.min() - 1e-9 <= best.min() <= best.max() <= prices.max() + 1e-9
+    early = ca.SurfaceSampling(*boxes, start=[3.0])
+    for payoff in (1.0, 2.0, 3.0):
+        early.tell(early.ask([12]), payoff)
+    assert early.recommend([12])[0] == pytest.approx(3.0)
+
+
 def test_a_log_needs_names_that_differ() -> None:
     policy = ca.SurfaceSampling(ca.Box.unit(1), ca.Box.unit(1))
     with pytest.raises(InputError, match="different column names"):
@@ -306,17 +377,17 @@ def test_a_log_needs_names_that_differ() -> None:
 
 @pytest.mark.parametrize(("name", "more"), [("SurfaceSampling", {}), ("StaticKWSA", {"bins": 2})])
 def test_memory_follows_a_best_decision_that_moves(name: str, more: dict[str, Any]) -> None:
+    worlds = [
+        tracking(1, 1, compiled_helper(lambda x, i: 0.25)),
+        tracking(1, 1, compiled_helper(lambda x, i: 0.75)),
+    ]
+
     def regret(memory: int | None) -> float:
         settings = POLICIES[name] | more if name == "StaticKWSA" else {}
-        policy, total = None, 0.0
-        for k in range(12):
-            at = 0.25 if k % 4 < 2 else 0.75
-            world = tracking(1, 1, compiled_helper(lambda x, i, at=at: at), noise=0.1)
-            if policy is None:
-                policy = getattr(ca, name)(
-                    world.context, world.decision, memory=memory, rng=0, **settings
-                )
-            run = ca.simulate(policy, world, horizon=2000, rng=k)
+        boxes = worlds[0].context, worlds[0].decision
+        policy, total = getattr(ca, name)(*boxes, memory=memory, rng=0, **settings), 0.0
+        for k in range(6):
+            run = ca.simulate(policy, worlds[k % 2], horizon=4000, rng=k)
             policy, total = run.policies[0], total + float(run.regret[0, -1])
         return total
 
@@ -327,3 +398,18 @@ def test_memory_follows_a_best_decision_that_moves(name: str, more: dict[str, An
 def test_memory_is_a_whole_number(name: str) -> None:
     with pytest.raises(SettingsError, match="`memory` must be a whole number >= 1"):
         make(name, memory=0)
+
+
+def test_memory_counts_the_time_before_a_split() -> None:
+    """A child first visited long after its parent's last payoff has forgotten most of it."""
+    policy = ca.AdaptiveKWSA(
+        ca.Box.unit(1), ca.Box.unit(1), step=0.5, depth=1, split_after=[100], memory=1000,
+        inherit="iterate-and-count",
+    )  # fmt: skip
+    for _ in range(200):
+        policy.tell(policy.ask([0.2]), 0.0)
+    for _ in range(5000):
+        policy.tell(policy.ask([0.2]), 0.0)
+    policy.tell(policy.ask([0.8]), 0.0)
+    (row,) = [r for r in policy.engine.rows[1:4] if r[partition.TOLD] == 1.0]
+    assert 1.0 <= row[partition.HEAD + kiefer_wolfowitz.COUNT] < 1.0 + 100 * np.exp(-5)

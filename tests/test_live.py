@@ -1,7 +1,9 @@
 """Late, lost and repeated payoffs, told to a live policy."""
 
 import math
+import pickle
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -84,6 +86,18 @@ class TestStencils:
         assert pool_in_use(policy) == 0
         assert policy.recommend([0.9]) == before
 
+    def test_an_outage_is_not_asked_again_where_the_bin_once_was(self) -> None:
+        """A stencil all of which was forgotten is dropped; the next one opens at the iterate."""
+        policy = climber(start=[0.1])
+        for _ in range(1000):
+            policy.ask()
+        policy.forget_all()
+        for _ in range(3000):
+            decision = policy.ask()
+            policy.tell(decision, -((float(decision.value[0]) - 0.8) ** 2))
+        assert abs(policy.ask().value[0] - policy.recommend()[0]) < 0.1
+        assert pool_in_use(policy) == 1
+
     def test_a_split_gives_back_what_nobody_can_complete(self) -> None:
         policy = ca.AdaptiveKWSA(
             ca.Box.unit(1), ca.Box.unit(1), step=0.05, depth=1, split_after=[1]
@@ -121,6 +135,42 @@ class TestStencils:
                 policy.tell(decision, -float(((decision.value - 0.2) ** 2).sum()))
         assert policy.bins()[0].completed > 250
         assert np.abs(policy.recommend() - 0.2).max() < 0.1
+
+
+class TestTokens:
+    def test_a_decision_handed_out_after_the_last_save_is_not_mistaken(
+        self, tmp_path: Path
+    ) -> None:
+        """The loaded policy gives the same numbers and draws again, to another context."""
+        policy = make("SurfaceSampling")
+        opened = policy.ask([37, 1000])
+        policy.save(tmp_path / "policy")
+        lost = policy.ask([20, 1000])
+        first, second = ca.load(tmp_path / "policy"), ca.load(tmp_path / "policy")
+        mine = first.ask([80, 2000])
+        assert (mine.id, mine.value.tolist()) == (lost.id, lost.value.tolist())
+        for wrong in (lost, second.ask([80, 2000])):
+            with pytest.raises(UnknownDecisionError, match="of another"):
+                first.tell(wrong, 5.0)
+        first.tell(mine, 0.0)
+        first.tell(opened, 0.0)
+
+    def test_old_tokens_are_kept_as_long_as_they_are_needed(self, tmp_path: Path) -> None:
+        policy: Any = make("StaticKWSA")
+        opened = []
+        for _ in range(5):
+            opened.append(policy.ask([37, 1000]))
+            policy.save(tmp_path / "policy")
+            policy = ca.load(tmp_path / "policy")
+        assert len(policy._open.tokens) == 6
+        for decision in opened[:4]:
+            policy.tell(decision, 1.0)
+        twin = policy.copy()
+        for one in (policy, twin):
+            one.tell(opened[4], 1.0)
+        assert len(twin._open.tokens) == 2
+        with pytest.raises(UnknownDecisionError, match="of another"):
+            twin.tell(policy.ask([37, 1000]), 1.0)
 
 
 class TestTimeToLive:
@@ -161,27 +211,45 @@ class TestTimeToLive:
         assert policy.open_decisions == 200_000
 
     @pytest.mark.parametrize("name", ["SurfaceSampling", "StaticKWSA", "UniformUCB"])
-    def test_missing_says_what_silence_is_worth(self, name: str) -> None:
-        """The same as telling that value when the time is up."""
+    def test_missing_says_what_silence_is_worth(self, name: str, tmp_path: Path) -> None:
+        """The same as telling all payoffs in order, that of silence too, when the time is up."""
         silent, told = make(name, ttl=5, missing=0.25), make(name, ttl=None)
         rng = np.random.default_rng(0)
         waiting: list[Any] = []
-        for x in silent.context.from_unit(rng.random((200, 2))):
+        for k, x in enumerate(silent.context.from_unit(rng.random((200, 2)))):
             if len(waiting) == 5:
-                left = waiting.pop(0)
-                if left is not None:
-                    told.tell(left, 0.25)
+                told.tell(*waiting.pop(0))
             decision, twin = silent.ask(x), told.ask(x)
             assert decision.value.tolist() == twin.value.tolist()
+            waiting.append((twin, 0.25))
             if rng.random() < 0.5:
                 silent.tell(decision, 1.0)
-                told.tell(twin, 1.0)
-                waiting.append(None)
+                waiting[-1] = (twin, 1.0)
+                with pytest.raises(UnknownDecisionError):
+                    silent.tell(decision, 1.0)  # held, and so told
+                with pytest.raises(UnknownDecisionError):
+                    silent.forget(decision)
+            if k % 50 == 0:
+                silent.save(tmp_path / "policy")
+                silent = ca.load(tmp_path / "policy")
+        silent.forget_all()
+        assert silent.open_decisions == 0
+        for twin, payoff in waiting:
+            if payoff == 1.0:
+                told.tell(twin, payoff)
             else:
-                waiting.append(twin)
+                told.forget(twin)
+        used = len(told.engine.rows)
+        np.testing.assert_array_equal(silent.engine.rows[:used], told.engine.rows)
+
+    def test_silence_needs_a_time(self) -> None:
+        with pytest.raises(SettingsError, match="`ttl` or `ttl_seconds` is needed with `missing`"):
+            climber(missing=0.0)
+        with pytest.raises(SettingsError, match="is needed with `missing`"):
+            climber(missing=0.0, ttl=None)
 
     @pytest.mark.parametrize(
-        "wrong", [{"ttl": 0}, {"ttl": 2.5}, {"ttl_seconds": -1}, {"missing": math.nan}]
+        "wrong", [{"ttl": 0}, {"ttl": 2.5}, {"ttl_seconds": -1}, {"missing": math.nan, "ttl": 9}]
     )
     def test_what_is_wrong_is_refused(self, wrong: dict[str, Any]) -> None:
         with pytest.raises(SettingsError, match=next(iter(wrong))):
@@ -260,6 +328,47 @@ class TestEveryPolicy:
         policy.forget_all()
         assert policy.open_decisions == 0
         assert np.isfinite(policy.recommend([40, 2000])).all()
+
+
+def test_a_value_cannot_be_changed_in_the_hands_of_the_caller() -> None:
+    decision = climber().ask()
+    with pytest.raises(ValueError, match="read-only"):
+        decision.value[0] = 0.2
+
+
+def test_many_decisions_of_another_policy_are_refused() -> None:
+    policy, other = make("SurfaceSampling"), make("SurfaceSampling")
+    points = policy.context.from_unit(np.full((3, 2), 0.5))
+    mine, theirs = policy.ask_many(points), other.ask_many(points)
+    before = state(policy)
+    with pytest.raises(UnknownDecisionError, match="of another"):
+        policy.tell_many(theirs, [1.0, 2.0, 3.0])
+    assert state(policy) == before
+    policy.tell_many(mine, [1.0, 2.0, 3.0])
+
+
+def test_copies_made_while_others_ask_and_tell_are_whole() -> None:
+    policy = climber(bins=1, ttl=None)
+    stop = threading.Event()
+
+    def busy() -> None:
+        waiting = [policy.ask() for _ in range(9)]
+        while not stop.is_set():
+            waiting.append(policy.ask())
+            policy.tell(waiting.pop(0), 0.0)
+
+    thread = threading.Thread(target=busy)
+    thread.start()
+    try:
+        for _ in range(300):
+            for twin in (policy.copy(), pickle.loads(pickle.dumps(policy))):
+                tickets = [(one[0], one[1]) for one in twin._open.waiting.values()]
+                assert len(set(tickets)) == len(tickets)
+                assert all(twin.engine.holds(*ticket) for ticket in tickets)
+                assert pool_in_use(twin) <= len(tickets) + 1
+    finally:
+        stop.set()
+        thread.join()
 
 
 def test_an_arm_whose_first_payoff_was_lost_is_asked_again() -> None:

@@ -52,6 +52,9 @@ class PlainTree:
 
     def ask(self, x: float) -> tuple[PlainBin, dict[str, Any], int, list[float]]:
         bin_ = self.bin_of(x, make=True)
+        while bin_.waiting and len(bin_.waiting[-1]["returned"]) == self.dy + 1:
+            dropped = bin_.waiting.pop()
+            bin_.stencils = [s for s in bin_.stencils if s is not dropped]
         if bin_.waiting:
             stencil = bin_.waiting[-1]
             slot = min(stencil["returned"])

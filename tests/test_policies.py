@@ -126,8 +126,11 @@ class TestEveryPolicy:
         extra = slope(policy, np.zeros(3))
         policy.tell(decision, 1.0, **extra)
         before = state(policy)
-        for unknown in (decision, decision.id, 12345, "x", None):
+        for unknown in (decision, decision.id, 12345):
             with pytest.raises(UnknownDecisionError, match=r"must be open \(.*\), but got"):
+                policy.tell(unknown, 1.0, **extra)
+        for unknown in ("x", None, True, 1.0):
+            with pytest.raises(UnknownDecisionError, match="a Decision or its number is needed"):
                 policy.tell(unknown, 1.0, **extra)
         with pytest.raises(UnknownDecisionError):
             policy.tell_many([decision.id], [1.0])

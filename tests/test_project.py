@@ -118,7 +118,7 @@ def test_machine_code_is_cached_and_an_edit_anywhere_recompiles(copied: Path) ->
     assert again.stdout == first.stdout
     assert sorted((copied.parent / "cache").rglob("*.nbc")) == files
     learner = copied / "continuarm" / "learners" / "kiefer_wolfowitz.py"
-    step = "step = cfg.step / row[COUNT]"
+    step = "step = cfg.step / (row[COUNT] + STALE * age)"
     assert step in learner.read_text()
     learner.write_text(learner.read_text().replace(step, "step = 0.5 * cfg.step / row[COUNT]"))
     edited = run(sys.executable, "-c", SIMULATION, cwd=copied, **where)

@@ -69,7 +69,7 @@ class Surface:
 
     def triangle(self, row: Array | None = None) -> tuple[Array, Array]:
         row = self.row if row is None else row
-        r, d, k = np.zeros((self.p, self.p)), np.zeros(self.p), rs.START + self.cfg.dy
+        r, d, k = np.zeros((self.p, self.p)), np.zeros(self.p), rs.START + 3 * self.cfg.dy
         for i in range(self.p):
             r[i, i:] = row[k : k + self.p - i]
             d[i] = row[k + self.p - i]

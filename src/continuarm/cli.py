@@ -57,6 +57,25 @@ def cli() -> None:
     """Learn which continuous decision vector is best for each context."""
 
 
+def _feedback(command: Any) -> Any:
+    """The options of payoffs that come late or never."""
+    lost = click.option(
+        "--lost",
+        type=float,
+        default=0.0,
+        show_default=True,
+        help="The probability that a payoff never comes.",
+    )
+    delay = click.option(
+        "--delay",
+        type=WholeNumber(0),
+        default="0",
+        show_default=True,
+        help="Decisions that are made between a decision and its payoff.",
+    )
+    return delay(lost(command))
+
+
 @cli.command()
 @click.option(
     "--problem",
@@ -100,20 +119,7 @@ def cli() -> None:
 @click.option(
     "--noise", type=float, help="Standard deviation of the payoff's noise, where it is additive."
 )
-@click.option(
-    "--delay",
-    type=WholeNumber(0),
-    default="0",
-    show_default=True,
-    help="Decisions that are made between a decision and its payoff.",
-)
-@click.option(
-    "--lost",
-    type=float,
-    default=0.0,
-    show_default=True,
-    help="The probability that a payoff never comes.",
-)
+@_feedback
 @click.option(
     "--set",
     "settings",
@@ -182,8 +188,8 @@ def simulate(
     default=["two-communities"],
     show_default=True,
     metavar="'NAME KEY=VALUE ...'|FILE.py:OBJECT|suite|unseen",
-    help="A problem with its settings; `suite` is the whole suite, `unseen` the part of it that "
-    "was written when the policies were finished. Again for several.",
+    help="A problem with its settings, or one of the suite; `suite` is the whole suite, `unseen` "
+    "the part of it that was written when the policies were finished. Again for several.",
 )
 @click.option(
     "--policy",
@@ -212,6 +218,7 @@ def simulate(
     help="Seeds; all policies meet the same ones.",
 )
 @click.option("--seed", type=WholeNumber(0), default="0", show_default=True, help="The first.")
+@_feedback
 @click.option(
     "--baseline",
     metavar="POLICY",
@@ -225,6 +232,8 @@ def compare(
     horizons: tuple[int, ...],
     replications: int,
     seed: int,
+    delay: int,
+    lost: float,
     baseline: str | None,
     as_json: bool,
     plot: str | None,
@@ -235,7 +244,7 @@ def compare(
     if plot is not None:
         commands.check_plot(plot)
     length, run = commands.comparison_of(
-        policies, problems, horizons, replications, seed, baseline
+        policies, problems, horizons, replications, seed, baseline, delay=delay, lost=lost
     )
     with _progress("comparing", length, hidden=as_json) as progress:
         comparison = run(progress)

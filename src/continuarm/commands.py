@@ -14,7 +14,7 @@ from continuarm.comparison import Comparison, Entrant, compare, decisions, parse
 from continuarm.errors import ContinuarmError, SettingsError
 from continuarm.plots import check_path, regret_curves
 from continuarm.policies import BinnedPolicy, policy_for
-from continuarm.problems import Problem, problem
+from continuarm.problems import PROBLEMS, Problem, problem
 from continuarm.result import Result
 from continuarm.simulation import simulate
 from continuarm.table import Table
@@ -60,14 +60,17 @@ def _own_problem(text: str, settings: dict[str, Any]) -> Problem:
 
 
 def load_worlds(texts: Sequence[str]) -> dict[str, Problem]:
-    """Problems as `compare` takes them: names with settings, files, `suite` or `unseen`."""
+    """Problems as `compare` takes them: names with settings, files, the suite or parts of it."""
     worlds: dict[str, Problem] = {}
+    from continuarm.problems.suite import SUITE, UNSEEN
+
     for text in texts:
         if text in ("suite", "unseen"):
-            from continuarm.problems.suite import SUITE, UNSEEN
-
             chosen = SUITE if text == "suite" else UNSEEN
             worlds |= {name: make() for name, make in chosen.items()}
+            continue
+        if text in SUITE and text not in PROBLEMS:
+            worlds[text] = SUITE[text]()
             continue
         name, settings = parse(text)
         if len(settings) > 1:
@@ -83,9 +86,14 @@ def comparison_of(
     replications: int,
     seed: int,
     baseline: str | None,
+    *,
+    delay: int,
+    lost: float,
 ) -> tuple[int, Callable[[Callable[[int], None]], Comparison]]:
     """How many decisions it will take at most, and what runs it."""
     worlds = load_worlds(problems)
+    if delay > 0 or lost != 0.0:
+        worlds = {k: w.with_feedback(delay=delay, lost=lost) for k, w in worlds.items()}
     entrants = []
     for text in policies:
         name, settings = parse(text)

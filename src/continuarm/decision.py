@@ -65,9 +65,11 @@ class Decision:
             context, value = (np.array(found[key], np.float64) for key in ("context", "value"))
             whole = isinstance(id_, int) and not isinstance(id_, bool)
             named = isinstance(names, list) and all(isinstance(name, str) for name in names)
+            if policy is not None and not isinstance(policy, str):
+                raise ValueError
             if not whole or not named or context.ndim != 1 or value.shape != (len(names),):
                 raise ValueError
-        except (KeyError, TypeError, ValueError, RecursionError):
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
             raise InputError(f"a decision in JSON is needed, but got {text!r}") from None
         return cls(id_, context, value, tuple(names), policy)
 
@@ -81,6 +83,7 @@ class Decisions(NamedTuple):
     ids: NDArray[np.int64]
     contexts: Array
     values: Array
+    policy: str | None = None  # the token of the policy that handed them out
 
 
 class Bin(NamedTuple):

@@ -80,11 +80,11 @@ def run_late_entry(partition_class: type, learner_class: type) -> Any:
     """The loop with payoffs that come late or never.
 
     Decision `t` of the block is number `base + t`. Before it is asked, the one of `ttl` decisions
-    ago is given up if it is still open; after it, the payoffs of `arrivals[offsets[t]:
-    offsets[t + 1]]` are told. Open decisions stand in rings, each at its number modulo their
-    length (where that is no more than `ttl`, none gets so old). `position` is how far decision `t`
-    has come: whether it was asked, and which payoff is next. It returns the `t` it reached, to be
-    called again when the arrays have grown.
+    ago is given up if it is still open, or if `held` its payoff told; after it, the payoffs of
+    `arrivals[offsets[t]:offsets[t + 1]]` are told. Open decisions stand in rings, each at its
+    number modulo their length (where that is no more than `ttl`, none gets so old). `position` is
+    how far decision `t` has come: whether it was asked, and which payoff is next. It returns the
+    `t` it reached, to be called again when the arrays have grown.
     """
     source = stamp()
 
@@ -94,7 +94,7 @@ def run_late_entry(partition_class: type, learner_class: type) -> Any:
         mean, sample, gradient, sampled, sloped, noise, rng,
         contexts, best, noises, slope_noises, xis,
         start, stop, total, x, y, value, slope,
-        base, ttl, told_missing, missing, arrivals, offsets, position,
+        base, ttl, held, silent, missing, arrivals, offsets, position,
         tickets, is_open, xs, ys, payoffs, slopes,
     ):
         # fmt: on
@@ -106,13 +106,13 @@ def run_late_entry(partition_class: type, learner_class: type) -> Any:
                 old = (base + t - ttl) % room
                 if 0 < ttl < room and ttl <= base + t and is_open[old]:
                     row, ticket = tickets[old, 0], tickets[old, 1]
-                    if not told_missing:
+                    if not held:
                         engine.forget(
                             pcfg, lcfg, nodes, rows, pool, row, ticket, xs[old], u, ys[old]
                         )
                     elif engine.tell(
                         pcfg, lcfg, nodes, rows, pool, row, ticket, xs[old], u, work, ys[old],
-                        missing, slopes[old],
+                        payoffs[old], slopes[old],
                     ) == FULL:  # fmt: skip
                         return t
                     is_open[old] = False
@@ -134,7 +134,7 @@ def run_late_entry(partition_class: type, learner_class: type) -> Any:
                 tickets[k, 0], tickets[k, 1], is_open[k] = row, ticket, True
                 copy_into(xs[k], x)
                 copy_into(ys[k], y)
-                payoffs[k] = payoff
+                payoffs[k] = missing if silent[t] else payoff
                 position[0], position[1] = 1, offsets[t]
             while position[1] < offsets[t + 1]:
                 k = arrivals[position[1]] % room
@@ -155,7 +155,8 @@ def run_late_entry(partition_class: type, learner_class: type) -> Any:
         *functions, types.boolean, types.boolean, types.float64, types.npy_rng,
         MATRIX, VECTOR, VECTOR, MATRIX, MATRIX,
         types.int64, types.int64, VECTOR, VECTOR, VECTOR, VECTOR, VECTOR,
-        types.int64, types.int64, types.boolean, types.float64, whole, whole, whole,
+        types.int64, types.int64, types.boolean, types.boolean[::1], types.float64,
+        whole, whole, whole,
         types.int64[:, ::1], types.boolean[::1], MATRIX, MATRIX, VECTOR, MATRIX,
     )  # fmt: skip
     return compile_entry(entry, signature, classes=(partition_class, learner_class))

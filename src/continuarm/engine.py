@@ -246,6 +246,12 @@ class Engine:
             setattr(other, name, getattr(self, name).copy())
         return other
 
+    def holds(self, row: int, ticket: int) -> bool:
+        """Whether an open decision could have this row and this ticket."""
+        return 0 < row < self.nodes[0, ROWS_USED] <= len(self.rows) and (
+            ticket == ALONE or learner.holds(self.lcfg, self.pool, ticket)
+        )
+
     def grow(self) -> None:
         """Twice the room wherever it is short."""
         if self.nodes[0, ROWS_USED] + partition.rows_at_once(self.pcfg) > len(self.rows):

@@ -17,10 +17,11 @@ class Arrivals:
 
     A payoff with delay d is told after d further decisions; those that come at the same time in
     the order of their decisions. What is older than the policy's time to live is told no more.
+    With `held` none is told by itself: the payoff waits until its time is up.
     """
 
-    def __init__(self, ttl: int | None) -> None:
-        self.ttl = ttl
+    def __init__(self, ttl: int | None, horizon: int, held: bool = False) -> None:
+        self.ttl, self.horizon, self.held = ttl, horizon, held
         self.base = self.next_base = 0
         self.numbers: Whole = np.empty(0, np.int64)
         self.offsets: Whole = np.empty(0, np.int64)
@@ -31,10 +32,10 @@ class Arrivals:
         """Sort the arrivals of the next block."""
         n, self.base = len(delays), self.next_base
         self.next_base += n
-        if self.ttl is not None:
-            delays = np.where(delays < self.ttl, delays, NEVER)
+        longest = self.horizon if self.ttl is None else min(self.ttl, self.horizon)
+        delays = np.where(delays < longest, delays, NEVER)
         self.delays = delays
-        made = np.flatnonzero(delays < NEVER)
+        made = np.flatnonzero(delays < (0 if self.held else NEVER))
         numbers = np.concatenate([self._later[0], self.base + made])
         due = np.concatenate([self._later[1], self.base + made + delays[made]])
         now = due < self.next_base
@@ -56,11 +57,12 @@ class Arrivals:
 class Ring:
     """The open decisions of a compiled run, each at its number modulo the ring's length."""
 
-    def __init__(self, policy: BinnedPolicy) -> None:
+    def __init__(self, policy: BinnedPolicy, horizon: int) -> None:
         self.engine, self.missing = policy.engine, policy.missing
-        self.arrivals = Arrivals(policy.ttl)
+        self.arrivals = Arrivals(policy.ttl, horizon, held=self.missing is not None)
         self.position: Whole = np.zeros(2, np.int64)
         self.made = 0  # decisions
+        self._delays: dict[int, int] = {}  # of what may be held when the run ends
         self._make(0)
 
     def _make(self, room: int) -> None:
@@ -80,33 +82,41 @@ class Ring:
         arrivals, before = self.arrivals, self.arrivals.next_base
         arrivals.schedule(delays)
         told = arrivals.delays < NEVER
+        if arrivals.held and arrivals.ttl is not None:
+            kept = {k: d for k, d in self._delays.items() if k >= before - arrivals.ttl}
+            self._delays = kept | dict(enumerate(arrivals.delays.tolist(), before))
         needed = 1 + int(arrivals.delays[told].max(initial=0))
-        if arrivals.ttl is not None and not told.all():
-            needed = arrivals.ttl + 1
+        if arrivals.ttl is not None and (arrivals.held or not told.all()):
+            needed = min(arrivals.ttl, arrivals.horizon) + 1
         room = len(self.is_open)
         if needed <= room:
             return
         old = self._arrays
         self._make(needed)
         numbers = np.arange(max(before - room, 0), before)
-        for new, kept in zip(self._arrays, old, strict=True):
-            new[numbers % needed] = kept[numbers % max(room, 1)]
+        for new, past in zip(self._arrays, old, strict=True):
+            new[numbers % needed] = past[numbers % max(room, 1)]
 
     @property
     def arguments(self) -> tuple[object, ...]:
         """What the compiled loop needs."""
         arrivals = self.arrivals
         ttl = 0 if arrivals.ttl is None else arrivals.ttl
-        missing = (self.missing is not None, self.missing or 0.0)
+        silent = arrivals.held & (arrivals.delays == NEVER)
+        missing = (arrivals.held, silent, self.missing or 0.0)
         schedule = (arrivals.numbers, arrivals.offsets, self.position)
         return (arrivals.base, ttl, *missing, *schedule, *self._arrays)
 
     def forget_all(self) -> None:
-        """Forget what is still open, the oldest first."""
+        """Forget what is still open, the oldest first; learn what was told and held back."""
         room = len(self.is_open)
         for number in range(max(self.made - room, 0), self.made):
             k = number % room
             if self.is_open[k]:
                 row, ticket = self.tickets[k].tolist()
-                self.engine.forget(row, ticket, self.x[k], self.y[k])
+                if self.arrivals.held and self._delays[number] < self.made - number:
+                    payoff = float(self.payoffs[k])
+                    self.engine.tell(row, ticket, self.x[k], self.y[k], payoff, self.slopes[k])
+                else:
+                    self.engine.forget(row, ticket, self.x[k], self.y[k])
                 self.is_open[k] = False

@@ -110,7 +110,7 @@ def ratio_dots(
     """One line per group: each policy's regret relative to the baseline's, with 95 % intervals."""
     figure: Figure = figure_class()(figsize=(6.4, 1.2 + 0.24 * len(groups)), layout="constrained")
     axes = figure.add_subplot()
-    spread = np.linspace(-0.15, 0.15, len(labels)) if len(labels) > 1 else [0.0]
+    spread = np.linspace(0.15, -0.15, len(labels)) if len(labels) > 1 else [0.0]
     for i, label in enumerate(labels):
         values = np.array([intervals[i] for _, intervals in groups])
         height = len(groups) - 1 - np.arange(len(groups)) + spread[i]
@@ -118,7 +118,9 @@ def ratio_dots(
         axes.hlines(height, np.maximum(values[:, 1], 1e-3), values[:, 2], color=colour, alpha=0.6)
         axes.plot(values[:, 0], height, "o", markersize=4, color=colour, label=label)
     axes.axvline(1.0, color="0.4", linewidth=1)
-    axes.set(xscale="log", xlabel="regret relative to the baseline, 95 % intervals")
+    axes.set(
+        xscale="log", xlabel="regret relative to the baseline, 95 % intervals (left is better)"
+    )
     axes.set_title(f"baseline: {baseline}", fontsize=8, loc="left")
     axes.xaxis.set_major_formatter("{x:g}")
     axes.set_yticks(range(len(groups)), [name for name, _ in groups][::-1], fontsize=8)
@@ -126,7 +128,7 @@ def ratio_dots(
     axes.grid(True, axis="x", which="both", color="0.92")
     axes.spines[["top", "right"]].set_visible(False)
     if len(labels) > 1:
-        axes.legend(frameon=False, fontsize=8)
+        figure.legend(frameon=False, fontsize=8, loc="outside lower center", ncols=2)
     if path is not None:
         _write(figure, path)
     return figure

@@ -71,6 +71,8 @@ def _to_unit(box: dict[str, Any], context: Mapping[str, float] | Sequence[float]
         raise ValueError(f"{len(names)} numbers are needed, but got {len(context)}")
     unit = []
     for name, value, low, high in zip(names, context, box["low"], box["high"], strict=True):
+        if isinstance(value, str | bytes):
+            raise ValueError(f"{name} must be a number, but got {value!r}")
         if not low <= value <= high:
             raise ValueError(f"`{low} <= {name} <= {high}` must hold, but got {value}")
         unit.append((value - low) / (high - low))
@@ -87,7 +89,7 @@ def _peak_of(bin_: dict[str, Any], x: Vector) -> Vector:
     d = bin_["dimensions"]
     slope, bends, twists = terms[:d], terms[d : 2 * d], terms[2 * d :]
     if not twists:
-        return [0.5 + 0.5 * _peak(g, h) for g, h in zip(slope, bends, strict=True)]
+        return _tried(bin_, [_peak(g, h) for g, h in zip(slope, bends, strict=True)])
     hessian = [[0.0] * d for _ in range(d)]
     k = 0
     for i in range(d):
@@ -95,7 +97,13 @@ def _peak_of(bin_: dict[str, Any], x: Vector) -> Vector:
         for j in range(i + 1, d):
             hessian[i][j] = hessian[j][i] = twists[k]
             k += 1
-    return [0.5 + 0.5 * v for v in _climb(slope, hessian)]
+    return _tried(bin_, _climb(slope, hessian))
+
+
+def _tried(bin_: dict[str, Any], peak: Vector) -> Vector:
+    """The peak on the unit cube, and nothing beyond what was tried."""
+    low, high = bin_["tried"]
+    return [min(max(0.5 + 0.5 * v, a), b) for v, a, b in zip(peak, low, high, strict=True)]
 
 
 def _dot(a: Vector, b: Vector) -> float:

@@ -66,7 +66,7 @@ class Streams:
         slopes = np.empty((BLOCK, problem.decision.dim if sloped else 0))
         if sloped:
             self.slope_noise.standard_normal(out=slopes)
-        delays = np.empty(0, np.int64)
+        delays = np.zeros(BLOCK, np.int64)
         if not problem.feedback.at_once:
             delays = problem.feedback.draw(self.delays, BLOCK)
         return Block(contexts, noises, slopes, delays)
@@ -88,9 +88,9 @@ def replicate(
     if isinstance(policy, Oracle | Fixed):
         segment = _reference_segment(policy, problem)
     elif isinstance(policy, BinnedPolicy) and problem.functions.compiled:
-        segment = _compiled_segment(policy, streams, finish)
+        segment = _compiled_segment(policy, streams, finish, int(marks[-1]))
     else:
-        segment = _python_segment(policy, streams, sloped, finish)
+        segment = _python_segment(policy, streams, sloped, finish, int(marks[-1]))
         pace = PYTHON_PACE
     regret, recommended = np.empty(len(marks)), np.empty(len(marks))
     block, total, done = streams.block(sloped), 0.0, 0
@@ -111,13 +111,13 @@ def replicate(
 
 
 def _compiled_segment(
-    policy: BinnedPolicy, streams: Streams, finish: list[Callable[[], None]]
+    policy: BinnedPolicy, streams: Streams, finish: list[Callable[[], None]], horizon: int
 ) -> Segment:
     engine, problem = policy.engine, streams.problem
     late = None
     run = run_entry(*engine.classes)
-    if not problem.feedback.at_once:
-        run, late = run_late_entry(*engine.classes), Ring(policy)
+    if not problem.feedback.at_once or policy.missing is not None:
+        run, late = run_late_entry(*engine.classes), Ring(policy, horizon)
         finish.append(late.forget_all)
     functions = problem.functions
     world = (
@@ -159,14 +159,15 @@ def _compiled_segment(
 
 
 def _python_segment(
-    policy: Any, streams: Streams, sloped: bool, finish: list[Callable[[], None]]
+    policy: Any, streams: Streams, sloped: bool, finish: list[Callable[[], None]], horizon: int
 ) -> Segment:
     problem, functions = streams.problem, streams.problem.functions
     sampled = problem.sources.sample_payoff is not None
     slope, span = np.empty(problem.decision.dim), problem.decision.span
     late = None
-    if not problem.feedback.at_once:
-        late = Arrivals(policy.ttl if isinstance(policy, BinnedPolicy) else None)
+    silent = isinstance(policy, BinnedPolicy) and policy.missing is not None
+    if not problem.feedback.at_once or silent:
+        late = Arrivals(policy.ttl if isinstance(policy, BinnedPolicy) else None, horizon)
         if isinstance(policy, BinnedPolicy):
             finish.append(policy.forget_all)
     known: list[Block | None] = [None]
@@ -244,7 +245,7 @@ def compile_all(policy: Any, problem: Problem) -> None:
         mean_entry()
         if isinstance(policy, BinnedPolicy):
             streams = Streams(problem, SeedSequence(0))
-            _compiled_segment(policy, streams, [])(
+            _compiled_segment(policy, streams, [], 1)(
                 streams.block(policy.engine.uses_gradient), 0, 0, 0.0
             )
             policy.recommend_many(streams.held_out[:1])

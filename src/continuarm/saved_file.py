@@ -34,13 +34,15 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) 
     text = json.dumps(header | {"arrays": listed}, allow_nan=False)
     body = text.encode() + b"\n" + b"".join(array.tobytes() for array in arrays.values())
     digest = hashlib.sha256(body).hexdigest().encode()
-    target = Path(path)
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    target = Path(path).resolve()
+    beside = target.with_name(f".{secrets.token_hex(8)}")
     try:
         with beside.open("xb") as file:
             file.write(MAGIC + str(FORMAT).encode() + b"\n" + digest + b"\n" + body)
             file.flush()
             os.fsync(file.fileno())
+        if target.exists():
+            beside.chmod(target.stat().st_mode)
         beside.replace(target)
     except BaseException:
         beside.unlink(missing_ok=True)

@@ -111,6 +111,13 @@ def _maker(policy: Any, problem: Problem, horizon: int) -> Callable[[np.random.G
     if isinstance(policy, BinnedPolicy):
         prototype = policy.copy()
         _check_fit(prototype, problem)
+        if policy.ttl_seconds is not None:
+            raise SettingsError(
+                "`ttl_seconds` needs a clock, which a simulation has not: give `ttl`, "
+                f"but got ttl_seconds={policy.ttl_seconds}"
+            )
+        if policy.open_decisions:
+            prototype.forget_all()
         prototype.prepare(horizon, problem)
         if prototype.engine.uses_gradient and not problem.has_gradient:
             raise SettingsError(

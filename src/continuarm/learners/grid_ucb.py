@@ -56,7 +56,7 @@ def _decision(cfg: GridUCB, arm: int, y: Array) -> None:
 def _arm(cfg: GridUCB, y: Array) -> int:
     arm = 0
     for i in range(cfg.dy):
-        arm = arm * cfg.arms + int(y[i] * cfg.arms)
+        arm = arm * cfg.arms + min(int(y[i] * cfg.arms), cfg.arms - 1)
     return arm
 
 

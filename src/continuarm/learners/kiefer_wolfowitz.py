@@ -111,6 +111,7 @@ def ask(
     cfg: KieferWolfowitz, row: Array, pool: Array, u: Array, work: Array, xi: Array, y: Array
 ) -> int:
     index, slot = int(row[NEWEST]), int(row[NEXT])
+    _drop_empty(cfg, row, pool)
     if row[WAITING] > 0.0:
         index = int(row[WAITING])
         slot = _again(cfg, row, pool[index])
@@ -129,6 +130,16 @@ def ask(
     elif slot > 0:  # y_t = ỹ_n + c_n e_m (Alg. 1, reading 2)
         y[slot - 1] += stencil[CENTRE + dy + slot - 1]
     return (index << SLOT_BITS) | slot
+
+
+@compiled
+def _drop_empty(cfg: KieferWolfowitz, row: Array, pool: Array) -> None:
+    """A stencil all of which was forgotten would only be asked again where the bin once was."""
+    index = int(row[WAITING])
+    while index > 0 and pool[index, RETURNED] == _slots(cfg):
+        row[WAITING] = pool[index, LINK]
+        give_back(pool, index)
+        index = int(row[WAITING])
 
 
 @compiled
@@ -265,6 +276,11 @@ def progress(cfg: KieferWolfowitz, row: Array) -> int:
     return int(row[DONE])
 
 
+def holds(cfg: KieferWolfowitz, pool: Array, ticket: int) -> bool:
+    index, slot = ticket >> SLOT_BITS, ticket & ((1 << SLOT_BITS) - 1)
+    return bool(0 < index < pool[0, 1] <= len(pool) and slot < _slots(cfg))
+
+
 register(
     KieferWolfowitz,
     Learner(
@@ -280,6 +296,7 @@ register(
         inherit=inherit,
         progress=progress,
         place=place,
+        holds=holds,
         forget=forget,
         retire=retire,
     ),

@@ -54,6 +54,7 @@ class Learner:
     place: Callable[[Any, Array, Array, float], None] | None = None
     rule: Callable[[Any, Array], dict[str, Any] | None] = lambda cfg, row: None
     remembered: Callable[[Any, Array], float] | None = None
+    holds: Callable[[Any, Array, int], bool] = lambda cfg, pool, ticket: False
     forget: Callable[[Any, Array, Array, int, Array, bool], None] = _forget_nothing
     retire: Callable[[Any, Array, Array], None] = _retire_nothing
     scratch: Callable[[Any], int] = lambda cfg: 0
@@ -158,6 +159,11 @@ def rule(cfg: Any, row: Array) -> dict[str, Any] | None:
     """What `best` follows in the whole bin, for a reader in plain Python; None: it is constant."""
     found: dict[str, Any] | None = jit.code_of(type(cfg)).rule(cfg, row)
     return found
+
+
+def holds(cfg: Any, pool: Array, ticket: int) -> bool:
+    """Whether the pool has what this ticket, which is not ALONE, stands for."""
+    return bool(jit.code_of(type(cfg)).holds(cfg, pool, ticket))
 
 
 def stands_alone(cfg: Any) -> bool:

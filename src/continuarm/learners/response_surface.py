@@ -16,9 +16,9 @@ from continuarm.learners.protocol import ALONE, Learner, register
 
 __all__ = ["ResponseSurface", "size"]
 
-# a row: numbers, then the first answer, then the rows of the triangle [R | d], each without the
-# zeros before its diagonal. SEEN counts the bin's own payoffs, KNOWN also the inherited ones, AGE
-# those with the weight that they have kept.
+# a row: numbers, then the first answer, the lowest and the highest decision told, then the rows of
+# the triangle [R | d], each without the zeros before its diagonal. SEEN counts the bin's own
+# payoffs, KNOWN also the inherited ones, AGE those with the weight that they have kept.
 SEEN, KNOWN, AGE, WEIGHT, SQUARES, DEGREES, REFERENCE, START = 0, 1, 2, 3, 4, 5, 6, 7
 LARGEST_WEIGHT = 1e12  # beyond it all weights are scaled back
 SMALLEST_PIVOT = 1e-6  # a parameter about which nothing is known stays undetermined, not infinite
@@ -57,7 +57,7 @@ def size(cfg: ResponseSurface) -> int:
 
 @compiled
 def _triangle(cfg: ResponseSurface) -> int:
-    return START + cfg.dy
+    return START + 3 * cfg.dy
 
 
 def width(cfg: ResponseSurface) -> int:
@@ -74,6 +74,7 @@ def init(cfg: ResponseSurface, row: Array, start: Array) -> None:
     row[:] = 0.0
     row[WEIGHT] = 1.0
     row[START : START + cfg.dy] = start
+    row[START + cfg.dy : START + 2 * cfg.dy] = 1.0
     k = _triangle(cfg)
     p, constant = size(cfg), _baseline(cfg) + cfg.terms
     for i in range(p):
@@ -168,6 +169,9 @@ def _learn(
     share = weight * math.exp(2.0 * log_cosines)  # eq. 3
     row[SQUARES] += share * square
     row[DEGREES] += share
+    for j in range(cfg.dy):
+        lowest, highest = START + cfg.dy + j, START + 2 * cfg.dy + j
+        row[lowest], row[highest] = min(row[lowest], y[j]), max(row[highest], y[j])
     row[SEEN] += 1.0
     row[KNOWN] += 1.0
     row[AGE] += 1.0
@@ -244,10 +248,15 @@ def _highest(cfg: ResponseSurface, u: Array, work: Array, y: Array) -> None:
 
 
 @compiled
+def _is_early(cfg: ResponseSurface, row: Array) -> bool:
+    return bool(row[KNOWN] < size(cfg) + 3)
+
+
+@compiled
 def ask(
     cfg: ResponseSurface, row: Array, pool: Array, u: Array, work: Array, xi: Array, y: Array
 ) -> int:
-    early = row[KNOWN] < size(cfg) + 3
+    early = _is_early(cfg, row)
     if early or row[SQUARES] == 0.0:
         side = cfg.middle if early else 1.0
         for j in range(cfg.dy):  # uniform
@@ -261,16 +270,19 @@ def ask(
 
 @compiled
 def best(cfg: ResponseSurface, row: Array, u: Array, work: Array, y: Array) -> None:
-    if row[SQUARES] == 0.0:
+    if _is_early(cfg, row) or row[SQUARES] == 0.0:
         copy_into(y, row[START : START + cfg.dy])
     else:
         _draw(cfg, row, 0.0, work, work)
         _highest(cfg, u, work, y)
+        for j in range(cfg.dy):  # nothing beyond what was tried
+            lowest, highest = row[START + cfg.dy + j], row[START + 2 * cfg.dy + j]
+            y[j] = min(max(y[j], lowest), highest)
 
 
 def rule(cfg: ResponseSurface, row: Array) -> dict[str, Any] | None:
     """The coefficients of (1) that concern the decision, without and with the context."""
-    if row[SQUARES] == 0.0:
+    if _is_early(cfg, row) or row[SQUARES] == 0.0:
         return None
     theta, first = np.empty(scratch(cfg)), _baseline(cfg)
     _draw(cfg, row, 0.0, theta, theta)
@@ -278,6 +290,7 @@ def rule(cfg: ResponseSurface, row: Array) -> dict[str, Any] | None:
     return {
         "terms": theta[first : first + cfg.terms].tolist(),
         "by_context": varying.tolist(),
+        "tried": row[START + cfg.dy : START + 3 * cfg.dy].reshape(2, cfg.dy).tolist(),
     }
 
 

@@ -17,6 +17,7 @@ from continuarm.learners import protocol as learner
 from continuarm.learners.protocol import FULL
 from continuarm.partitions.protocol import (
     HEAD,
+    LAST,
     LEVEL,
     NODE,
     NODES_USED,
@@ -295,7 +296,7 @@ def _split(cfg: EvidenceTree, nodes: Array, rows: Array, node: int, winner: int)
     dx = cfg.dx
     low, high, cuts = _part(cfg, LOW), _part(cfg, HIGH), _part(cfg, CUT)
     axis = (winner - FIELDS) % dx
-    level = rows[int(nodes[node, ROW]), LEVEL]
+    level, last = rows[int(nodes[node, ROW]), LEVEL], rows[int(nodes[node, ROW]), LAST]
     for side in range(2):
         child = int(nodes[node, ABOVE if side == ROW_ABOVE else BELOW])
         for i in range(2 * dx):
@@ -305,7 +306,7 @@ def _split(cfg: EvidenceTree, nodes: Array, rows: Array, node: int, winner: int)
         nodes[node, winner + side * dx] = 0.0
         nodes[child, ROW] = row
         fill(rows[row, :HEAD], 0.0)
-        rows[row, NODE], rows[row, LEVEL] = child, level + 1.0
+        rows[row, NODE], rows[row, LEVEL], rows[row, LAST] = child, level + 1.0, last
     nodes[node, DIMENSION] = axis
     _give_row(nodes, rows, int(nodes[node, ROW]))
     _give_row(nodes, rows, int(nodes[node, RENEWER]))

@@ -15,6 +15,7 @@ from continuarm.learners import protocol as learner
 from continuarm.learners.protocol import FULL
 from continuarm.partitions.protocol import (
     HEAD,
+    LAST,
     LEVEL,
     NODE,
     NODES_USED,
@@ -137,6 +138,7 @@ def make(cfg: Tree, lcfg: Any, nodes: Array, rows: Array, x: Array, u: Array) ->
     fill(rows[row], 0.0)
     rows[row, NODE] = child
     rows[row, LEVEL] = rows[parent, LEVEL] + 1.0
+    rows[row, LAST] = rows[parent, LAST]
     learner.inherit(lcfg, rows[parent, HEAD:], rows[row, HEAD:], low, high, 1.0)
     nodes[0, NODES_USED] = used
     nodes[0, ROWS_USED] = row + 1

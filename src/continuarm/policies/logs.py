@@ -23,14 +23,18 @@ def log_columns(table: Any, payoff: str, context: Box, decision: Box) -> tuple[A
     columns: list[Array] = []
     for name in (*context.names, *decision.names, payoff):
         try:
-            column = np.asarray(table[name], np.float64)
-        except (TypeError, ValueError):
-            raise InputError(f"the column {name!r} of the log must hold numbers") from None
+            given = table[name]
         except Exception:  # each kind of table has its own error for a column it lacks
             raise InputError(
-                f"the log must have the columns {[*context.names, *decision.names, payoff]}, "
-                f"but {name!r} is missing"
+                f"a table with the columns {[*context.names, *decision.names, payoff]} is needed, "
+                f"but {name!r} is missing in {type(table).__name__}"
             ) from None
+        try:
+            if np.asarray(given).dtype.kind in "bSU":
+                raise TypeError
+            column = np.asarray(given, np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"the column {name!r} of the log must hold numbers") from None
         if column.ndim != 1 or (columns and len(column) != len(columns[0])):
             raise InputError(f"the columns of the log must have one length, but {name!r} has not")
         columns.append(column)
@@ -38,6 +42,12 @@ def log_columns(table: Any, payoff: str, context: Box, decision: Box) -> tuple[A
         raise InputError(
             "context, decision and payoff need different column names in a log, but got "
             f"{[*context.names, *decision.names, payoff]}"
+        )
+    unknown = np.flatnonzero(~np.isfinite(columns[-1]))
+    if len(unknown):
+        raise InputError(
+            f"each payoff of the log must be a finite number (0 where silence means none), but "
+            f"row {unknown[0]} of {payoff!r} has {columns[-1][unknown[0]]}"
         )
     dx, n = context.dim, len(columns[0])
     contexts = context.points(np.array(columns[:dx]).T.reshape(n, dx))

@@ -3,7 +3,6 @@
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from secrets import token_hex
 from threading import Lock
 from typing import Any, Protocol, Self
 
@@ -14,16 +13,15 @@ from continuarm import checks
 from continuarm.box import Box, to_unit
 from continuarm.decision import Bin, Decision, Decisions
 from continuarm.engine import Engine
-from continuarm.errors import InputError, SettingsError, UnknownDecisionError
+from continuarm.errors import InputError, SettingsError
 from continuarm.jit import Array
 from continuarm.policies import exporting, logs, saving
 from continuarm.policies.inputs import decision_ids, finite, listed
-from continuarm.policies.open_decisions import TTL, VALUE, OpenDecisions
+from continuarm.policies.open_decisions import TTL, OpenDecisions
 
 __all__ = ["BinnedPolicy", "Hints", "Policy"]
 
 EMPTY: Array = np.empty(0)
-WHOLE = (int, np.integer)
 MOST_DIMENSIONS = 2**19  # a ticket counts the slots of a stencil
 
 
@@ -58,7 +56,8 @@ class BinnedPolicy(ABC):
 
     ttl : decisions of the policy after which a payoff is not waited for any more; None: for ever.
     ttl_seconds : the same in the caller's time, the `now` of `ask`.
-    missing : the payoff of a decision whose time is up. Without it the decision is forgotten, and
+    missing : the payoff of a decision whose time is up; payoffs told before are learned then, too,
+        because those alone would be a biased sample. Without it the decision is forgotten, and
         what it would have taught is asked again.
     """
 
@@ -94,6 +93,11 @@ class BinnedPolicy(ABC):
         self.context, self.decision = context, decision
         self._open = OpenDecisions(ttl, ttl_seconds)
         self.missing = None if missing is None else self._missing(missing)
+        if missing is not None and ttl in (TTL, None) and ttl_seconds is None:
+            raise SettingsError(
+                "`ttl` or `ttl_seconds` is needed with `missing`: after how long is it silence? "
+                "But got neither"
+            )
         self.settings = dict(settings)
         if ttl != TTL:
             self.settings["ttl"] = self._open.ttl
@@ -107,7 +111,6 @@ class BinnedPolicy(ABC):
             first = decision.point(start)
             self._start = decision.to_unit(first)
             self.settings["start"] = first.tolist()
-        self._token = token_hex(8)  # tells this policy's decisions from another's
         self._lock = Lock()
         self._bounds = tuple(
             np.array(b) for b in (context.low, context.high, decision.low, decision.high)
@@ -116,7 +119,16 @@ class BinnedPolicy(ABC):
         self._engine = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_lock"}
+        with self._lock:
+            return vars(self._copied()) | {}
+
+    def _copied(self) -> Self:
+        """A copy without a lock; the caller holds this one's."""
+        other = object.__new__(type(self))
+        vars(other).update({name: value for name, value in vars(self).items() if name != "_lock"})
+        other._engine = None if self._engine is None else self._engine.copy()
+        other._open = self._open.copy()
+        return other
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=Lock())
@@ -156,13 +168,13 @@ class BinnedPolicy(ABC):
 
     def copy(self, rng: np.random.Generator | int | None = None) -> Self:
         """An independent policy in the same state, with other random numbers if given."""
-        other = object.__new__(type(self))
-        other.__setstate__(self.__getstate__())
-        other._engine = None if self._engine is None else self._engine.copy()
-        other._open = self._open.copy()
+        with self._lock:
+            other = self._copied()
+            drawn = self._rng.bit_generator.state
+        other._lock = Lock()
         if rng is None:
             other._rng = np.random.Generator(type(self._rng.bit_generator)())
-            other._rng.bit_generator.state = self._rng.bit_generator.state
+            other._rng.bit_generator.state = drawn
         else:
             other._rng = checks.generator(rng)
         return other
@@ -189,20 +201,23 @@ class BinnedPolicy(ABC):
             self._give_up(overdue)
         xi = self._rng.standard_normal(engine.draws) if engine.draws else EMPTY
         row, ticket = engine.ask(x, xi, y, decision_low, decision_high, value)
+        value.flags.writeable = False  # it is kept to recognise the decision
         id_ = self._open.add((row, ticket, x, y, value, now))
-        return Decision(id_, given, value, self.decision.names, self._token)
+        return Decision(id_, given, value, self.decision.names, self._open.token)
 
     def tell(
         self, decision: Decision | int, payoff: float, *, gradient: ArrayLike | None = None
     ) -> None:
         """Learn the payoff of a decision, in any order; each decision once."""
         with self._lock:
-            self._tell(self._id(decision), self._payoff(payoff), self._gradient(gradient))
+            self._tell(
+                self._open.number_of(decision), self._payoff(payoff), self._gradient(gradient)
+            )
 
     def forget(self, decision: Decision | int) -> None:
         """A payoff will never come: what the decision would have taught may be asked again."""
         with self._lock:
-            self._forget(self._id(decision))
+            self._forget(self._open.number_of(decision))
 
     def expire(self, now: float | None = None) -> int:
         """Give up on the decisions whose time to live is over, as `ask` does; how many it were."""
@@ -213,10 +228,13 @@ class BinnedPolicy(ABC):
         return len(due)
 
     def forget_all(self) -> None:
-        """Forget every open decision, the oldest first."""
+        """Forget every open decision, the oldest first; learn what `missing` has held back."""
         with self._lock:
             for id_ in list(self._open):
-                self._forget(id_)
+                if id_ in self._open.held:
+                    self._give_up(id_)
+                else:
+                    self._forget(id_)
 
     @property
     def ttl(self) -> int | None:
@@ -224,15 +242,20 @@ class BinnedPolicy(ABC):
         return self._open.ttl
 
     @property
+    def ttl_seconds(self) -> float | None:
+        """The same in the caller's time."""
+        return self._open.ttl_seconds
+
+    @property
     def open_decisions(self) -> int:
         """How many decisions wait for their payoff."""
-        return len(self._open)
+        return len(self._open) - len(self._open.held)
 
     def _give_up(self, id_: int) -> None:
         if self.missing is None:
             self._forget(id_)
         else:
-            self._tell(id_, self.missing, EMPTY)
+            self._learn(id_, self._open.held.pop(id_, self.missing), EMPTY)
 
     def _forget(self, id_: int) -> None:
         row, ticket, x, y, _, _ = self._open.pop(id_)
@@ -252,6 +275,7 @@ class BinnedPolicy(ABC):
             np.array([d.id for d in decisions], np.int64),
             points,
             np.array([d.value for d in decisions]).reshape(len(points), self.decision.dim),
+            self._open.token,
         )
 
     def tell_many(
@@ -268,7 +292,8 @@ class BinnedPolicy(ABC):
     def _tell_many(
         self, decisions: Decisions | ArrayLike, payoffs: ArrayLike, gradients: ArrayLike | None
     ) -> None:
-        ids = [self._id(id_) for id_ in decision_ids(decisions)]
+        token = decisions.policy if isinstance(decisions, Decisions) else None
+        ids = [self._open.number_of(id_, token) for id_ in decision_ids(decisions)]
         values = [self._payoff(payoff) for payoff in listed(payoffs)]
         if len(values) != len(ids) or len(set(ids)) < len(ids):
             raise InputError(
@@ -333,28 +358,6 @@ class BinnedPolicy(ABC):
             for b in found
         ]
 
-    def _id(self, decision: Any) -> int:
-        """The number of an open decision, which may be given instead of it."""
-        id_ = decision
-        if isinstance(decision, Decision):
-            id_ = decision.id
-            if decision.policy != self._token:
-                raise UnknownDecisionError(
-                    f"the decision must be of this policy, but got {decision!r} of another"
-                )
-        if isinstance(id_, bool) or not isinstance(id_, WHOLE) or id_ not in self._open:
-            raise UnknownDecisionError(
-                "the decision must be open (handed out, not told or forgotten before, and not "
-                f"older than its time to live), but got {decision!r}"
-            )
-        if isinstance(decision, Decision):
-            value = self._open[int(id_)][VALUE]
-            if decision.value is not value and not np.array_equal(decision.value, value):
-                raise UnknownDecisionError(
-                    f"decision {id_} must be {value.tolist()}, but got {decision!r}"
-                )
-        return int(id_)
-
     def _missing(self, missing: Any) -> float:
         try:
             return self._payoff(missing)
@@ -382,5 +385,11 @@ class BinnedPolicy(ABC):
         return slope * self.decision.span
 
     def _tell(self, id_: int, payoff: float, gradient: Array) -> None:
+        if self.missing is None:
+            self._learn(id_, payoff, gradient)
+        else:  # payoffs that come before silence is known to be silence would be a biased sample
+            self._open.hold(id_, payoff)
+
+    def _learn(self, id_: int, payoff: float, gradient: Array) -> None:
         row, ticket, x, y, _, _ = self._open.pop(id_)
         self.engine.tell(row, ticket, x, y, payoff, gradient)

@@ -30,10 +30,10 @@ def _gather(policy: Any) -> tuple[dict[str, Any], saved_file.Arrays]:
         "decision": policy.decision.__getstate__(),
         "settings": policy.settings,
         "missing": policy.missing,
-        "token": policy._token,
+        "tokens": opened.tokens,
         "rng": _random_state(policy._rng),
         "ttl": [opened.ttl, opened.ttl_seconds],
-        "open": [opened.next_id, opened.oldest, None if opened.now < 0 else opened.now],
+        "open": [opened.next_id, opened.oldest, opened.now if np.isfinite(opened.now) else None],
         "engine": None,
     }
     dx, dy, n = policy.context.dim, policy.decision.dim, len(waiting)
@@ -45,6 +45,8 @@ def _gather(policy: Any) -> tuple[dict[str, Any], saved_file.Arrays]:
         "y": np.array([d[3] for d in waiting.values()]).reshape(n, dy),
         "values": np.array([d[VALUE] for d in waiting.values()]).reshape(n, dy),
         "asked_at": np.array([d[ASKED_AT] for d in waiting.values()], np.float64),
+        "held": np.array(list(opened.held), np.int64),
+        "held_payoffs": np.array(list(opened.held.values()), np.float64),
     }
     engine: Engine | None = policy._engine
     if engine is not None:
@@ -54,7 +56,34 @@ def _gather(policy: Any) -> tuple[dict[str, Any], saved_file.Arrays]:
 
 
 def restore(kind: type, header: dict[str, Any], arrays: saved_file.Arrays) -> Any:
-    """The policy of a file that was read."""
+    """The policy of a file that was read; what does not fit together is refused."""
+    try:
+        policy = _restored(kind, header, arrays)
+        _check(policy)
+    except SavedFileError:
+        raise
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise SavedFileError(
+            f"the parts of a saved file must fit together, but got {type(error).__name__}: {error}"
+        ) from error
+    return policy
+
+
+def _check(policy: Any) -> None:
+    """Tickets index arrays in compiled code, which does not look."""
+    engine: Engine | None = policy._engine
+    for id_, (row, ticket, x, y, value, _) in policy._open.waiting.items():
+        shapes = (x.shape, y.shape, value.shape)
+        fits = shapes == ((policy.context.dim,), (policy.decision.dim,), (policy.decision.dim,))
+        if engine is None or not fits or not 0 <= id_ < policy._open.next_id:
+            raise SavedFileError(f"decision {id_} must be of the saved policy, but is not")
+        if not engine.holds(row, ticket):
+            raise SavedFileError(
+                f"decision {id_} must have a place, but got row {row}, ticket {ticket}"
+            )
+
+
+def _restored(kind: type, header: dict[str, Any], arrays: saved_file.Arrays) -> Any:
     opened = OpenDecisions(*header["ttl"])
     opened.next_id, opened.oldest, now = header["open"]
     opened.now = -np.inf if now is None else now
@@ -62,6 +91,9 @@ def restore(kind: type, header: dict[str, Any], arrays: saved_file.Arrays) -> An
         row, ticket = arrays["slots"][k].tolist()
         x, y, value = (arrays[name][k].copy() for name in ("x", "y", "values"))
         opened.waiting[id_] = (row, ticket, x, y, value, float(arrays["asked_at"][k]))
+    opened.held = dict(zip(arrays["held"].tolist(), arrays["held_payoffs"].tolist(), strict=True))
+    opened.tokens = [(first, token) for first, token in header["tokens"]]
+    opened.new_token()
     engine = None
     if header["engine"] is not None:
         pcfg, lcfg = (_configured(*saved) for saved in header["engine"])
@@ -82,7 +114,6 @@ def restore(kind: type, header: dict[str, Any], arrays: saved_file.Arrays) -> An
             "settings": header["settings"],
             "missing": header["missing"],
             "_start": arrays["start"],
-            "_token": header["token"],
             "_bounds": tuple(
                 np.array(b) for b in (context.low, context.high, decision.low, decision.high)
             ),
