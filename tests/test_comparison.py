@@ -135,6 +135,18 @@ def test_what_is_wrong_is_refused_before_anything_runs(
     assert message in str(done.exception)
 
 
+def test_problems_of_the_suite_by_name_with_late_payoffs() -> None:
+    """The same numbers as `simulate` gives with that feedback."""
+    arguments = ["compare", "--problem", "plane", "--policy", "recommended", "--policy", "fixed"]
+    arguments += ["--horizon", "200", "--replications", "2", "--delay", "9", "--lost", "0.1"]
+    done = CliRunner().invoke(cli, [*arguments, "--json"])
+    assert done.exit_code == 0, done.output
+    found = {score["policy"]: score["regret"] for score in json.loads(done.stdout)["scores"]}
+    world = SUITE["plane"]().with_feedback(delay=9, lost=0.1)
+    run = ca.simulate("recommended", world, horizon=200, replications=2, rng=0)
+    assert found["recommended"] == run.regret[:, -1].tolist()
+
+
 def test_the_suite_spans_what_it_says() -> None:
     worlds = {name: make() for name, make in SUITE.items()}
     assert len(worlds) >= 25
