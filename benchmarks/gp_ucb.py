@@ -196,15 +196,16 @@ def best_rival(results: dict[str, ca.Result]) -> str:
     return min(list(results)[1:], key=lambda name: float(results[name].mean[-1]))
 
 
-def page(results: dict[str, ca.Result], seeds: int) -> str:
-    """The page of the docs."""
+def page(results: dict[str, ca.Result], seeds: int, chosen: str) -> str:
+    """The page of the docs; `chosen` are the options of the run."""
     libraries = ", ".join(f"{name} {version(name)}" for name in ("botorch", "gpytorch", "torch"))
     machine = f"{platform.machine()}, Python {platform.python_version()}, {libraries}"
     best = best_rival(results)
     middle, low, high = ratio(results["recommended"].regret[:, -1], results[best].regret[:, -1])
     return f"""# Against GP-UCB
 
-This page is written by `python -m benchmarks.gp_ucb --write docs/gp-ucb.md`
+This page is written by
+`python -m benchmarks.gp_ucb {chosen} --write docs/gp-ucb.md`
 ({machine}),
 in an environment of its own that the head of `benchmarks/gp_ucb.py` sets up.
 
@@ -245,7 +246,9 @@ def main() -> None:
     print(final_table(results), growth_table(results), sep="\n\n")
     print(f"\nbest rival in hindsight: {best_rival(results)}")
     if options.write is not None:
-        options.write.write_text(page(results, options.seeds))
+        betas = " ".join(f"{beta:g}" for beta in options.beta)
+        chosen = f"--kernel {' '.join(options.kernel)} --beta {betas}"
+        options.write.write_text(page(results, options.seeds, chosen))
 
 
 if __name__ == "__main__":
