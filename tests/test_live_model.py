@@ -2,7 +2,7 @@
 
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import hypothesis.strategies as st
 import numpy as np
@@ -50,7 +50,7 @@ class PlainTree:
             found = found.halves[above]
         return found
 
-    def ask(self, x: float) -> tuple[PlainBin, dict[str, Any], int, list[float]]:
+    def ask(self, x: float) -> tuple[list[float], tuple[PlainBin, dict[str, Any], int]]:
         bin_ = self.bin_of(x, make=True)
         while bin_.waiting and len(bin_.waiting[-1]["returned"]) == self.dy + 1:
             dropped = bin_.waiting.pop()
@@ -70,7 +70,7 @@ class PlainTree:
         y = list(stencil["centre"])
         if slot > 0:
             y[slot - 1] += stencil["offsets"][slot - 1]
-        return bin_, stencil, slot, y
+        return y, (bin_, stencil, slot)
 
     def stencil(self, bin_: PlainBin) -> dict[str, Any]:
         width = self.width / np.sqrt(np.sqrt(float(bin_.done + 1)))
@@ -86,7 +86,8 @@ class PlainTree:
             "out": 0,
         }
 
-    def tell(self, bin_: PlainBin, stencil: dict[str, Any], slot: int, payoff: float) -> None:
+    def tell(self, kept: tuple[PlainBin, dict[str, Any], int], payoff: float) -> None:
+        bin_, stencil, slot = kept
         stencil["payoffs"][slot] = payoff
         if len(stencil["payoffs"]) < self.dy + 1:
             return
@@ -101,7 +102,8 @@ class PlainTree:
             bin_.halves = bin_.halves or {}
             bin_.waiting = []
 
-    def forget(self, bin_: PlainBin, stencil: dict[str, Any], slot: int) -> None:
+    def forget(self, kept: tuple[PlainBin, dict[str, Any], int]) -> None:
+        bin_, stencil, slot = kept
         if bin_.halves is None:
             if not stencil["returned"]:
                 bin_.waiting.append(stencil)
@@ -111,10 +113,39 @@ class PlainTree:
         return self.bin_of(x, make=False).iterate
 
 
+class Model(Protocol):
+    """What the right answers are."""
+
+    def ask(self, x: float) -> tuple[Any, Any]:
+        """The value to expect, and what the model wants to be told with it."""
+
+    def tell(self, kept: Any, payoff: float) -> None: ...
+
+    def forget(self, kept: Any) -> None: ...
+
+    def recommend(self, x: float) -> Any: ...
+
+
+class Twin:
+    """The model of the recommended policy is one that was never saved, told the same."""
+
+    def __init__(self) -> None:
+        self.policy = ca.SurfaceSampling(ca.Box.unit(1), ca.Box.unit(1), rng=3, ttl=None)
+        self.tell, self.forget = self.policy.tell, self.policy.forget
+
+    def ask(self, x: float) -> tuple[Any, Any]:
+        decision = self.policy.ask([x])
+        return decision.value, decision
+
+    def recommend(self, x: float) -> Any:
+        return self.policy.recommend([x])
+
+
 class Live(RuleBasedStateMachine):
-    """What both machines do; each says what the right answers are."""
+    """What both machines do."""
 
     policy: Any
+    model: Model
 
     def __init__(self) -> None:
         super().__init__()
@@ -126,22 +157,13 @@ class Live(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.folder.cleanup()
 
-    def expected(self, x: float) -> Any:
-        raise NotImplementedError
-
-    def learned(self, kept: Any, payoff: float) -> None:
-        raise NotImplementedError
-
-    def lost(self, kept: Any) -> None:
-        raise NotImplementedError
-
     @rule(x=CONTEXTS)
     def ask(self, x: float) -> None:
         if self.asked - TTL in self.open:
             decision, kept = self.open.pop(self.asked - TTL)
             self.closed.append(decision)
-            self.lost(kept)
-        value, kept = self.expected(x)
+            self.model.forget(kept)
+        value, kept = self.model.ask(x)
         decision = self.policy.ask([x])
         assert decision.id == self.asked
         np.testing.assert_array_equal(decision.value, value)
@@ -155,7 +177,7 @@ class Live(RuleBasedStateMachine):
             decision, kept = self.open.pop(self.asked - 1)
             self.closed.append(decision)
             self.policy.tell(decision, payoff * (k % 3))
-            self.learned(kept, payoff * (k % 3))
+            self.model.tell(kept, payoff * (k % 3))
 
     @precondition(lambda self: self.open)
     @rule(data=st.data(), payoff=PAYOFFS, as_text=st.booleans())
@@ -165,7 +187,7 @@ class Live(RuleBasedStateMachine):
         if as_text:
             decision = ca.Decision.from_json(decision.to_json())
         self.policy.tell(decision, payoff)
-        self.learned(kept, payoff)
+        self.model.tell(kept, payoff)
 
     @precondition(lambda self: self.open)
     @rule(data=st.data())
@@ -173,7 +195,7 @@ class Live(RuleBasedStateMachine):
         decision, kept = self.open.pop(data.draw(st.sampled_from(sorted(self.open))))
         self.closed.append(decision)
         self.policy.forget(decision)
-        self.lost(kept)
+        self.model.forget(kept)
 
     @precondition(lambda self: self.closed)
     @rule(data=st.data())
@@ -183,6 +205,10 @@ class Live(RuleBasedStateMachine):
             self.policy.tell(decision, 1.0)
         with pytest.raises(UnknownDecisionError):
             self.policy.forget(decision)
+
+    @rule(x=CONTEXTS)
+    def recommend(self, x: float) -> None:
+        np.testing.assert_array_equal(self.policy.recommend([x]), self.model.recommend(x))
 
     @rule()
     def save_and_load(self) -> None:
@@ -204,43 +230,12 @@ class LiveTree(Live):
             probe="alternate", ttl=TTL,
         )  # fmt: skip
 
-    def expected(self, x: float) -> Any:
-        *kept, value = self.model.ask(x)
-        return value, kept
-
-    def learned(self, kept: Any, payoff: float) -> None:
-        bin_, stencil, slot = kept
-        self.model.tell(bin_, stencil, slot, payoff)
-
-    def lost(self, kept: Any) -> None:
-        self.model.forget(*kept)
-
-    @rule(x=CONTEXTS)
-    def recommend(self, x: float) -> None:
-        assert self.policy.recommend([x]).tolist() == self.model.recommend(x)
-
 
 class LiveSurface(Live):
-    """The model of the recommended policy is one that was never saved, told the same."""
-
     @initialize()
     def start(self) -> None:
+        self.model = Twin()
         self.policy = ca.SurfaceSampling(ca.Box.unit(1), ca.Box.unit(1), rng=3, ttl=TTL)
-        self.twin = ca.SurfaceSampling(ca.Box.unit(1), ca.Box.unit(1), rng=3, ttl=None)
-
-    def expected(self, x: float) -> Any:
-        decision = self.twin.ask([x])
-        return decision.value, decision
-
-    def learned(self, kept: Any, payoff: float) -> None:
-        self.twin.tell(kept, payoff)
-
-    def lost(self, kept: Any) -> None:
-        self.twin.forget(kept)
-
-    @rule(x=CONTEXTS)
-    def recommend(self, x: float) -> None:
-        np.testing.assert_array_equal(self.policy.recommend([x]), self.twin.recommend([x]))
 
 
 LiveTree.TestCase.settings = settings(max_examples=60, stateful_step_count=60)

@@ -55,7 +55,7 @@ def state(policy: BinnedPolicy) -> tuple[Any, ...]:
     return (
         *arrays,
         str(policy._rng.bit_generator.state),
-        sorted(policy._open),
+        sorted(policy._open.waiting),
         policy._open.next_id,
     )
 
@@ -333,7 +333,7 @@ def test_one_policy_serves_many_threads() -> None:
     assert failures == []
     rows = policy.engine.rows
     assert rows[:, 2].sum() == rows[:, 3].sum() == 8000  # asked, told
-    assert not policy._open
+    assert not policy._open.waiting
 
 
 @pytest.mark.parametrize("settings", [{"width": 1e-6}, {"width": 0.5}, {"step": 1e250}])

@@ -11,6 +11,7 @@ from numba import types
 
 from continuarm import engine
 from continuarm.box import from_unit, to_unit
+from continuarm.feedback import NEVER
 from continuarm.jit import (
     MATRIX,
     VECTOR,
@@ -94,7 +95,7 @@ def run_late_entry(partition_class: type, learner_class: type) -> Any:
         mean, sample, gradient, sampled, sloped, noise, rng,
         contexts, best, noises, slope_noises, xis,
         start, stop, total, x, y, value, slope,
-        base, ttl, held, silent, missing, arrivals, offsets, position,
+        base, ttl, held, missing, delays, arrivals, offsets, position,
         tickets, is_open, xs, ys, payoffs, slopes,
     ):
         # fmt: on
@@ -131,10 +132,11 @@ def run_late_entry(partition_class: type, learner_class: type) -> Any:
                     gradient(contexts[t], value, slope)
                     for i in range(slope.shape[0]):
                         slopes[k, i] = slope[i] * (high[i] - low[i]) + noise * slope_noises[t, i]
-                tickets[k, 0], tickets[k, 1], is_open[k] = row, ticket, True
+                tickets[k, 0], tickets[k, 1], tickets[k, 2] = row, ticket, delays[t]
+                is_open[k] = True
                 copy_into(xs[k], x)
                 copy_into(ys[k], y)
-                payoffs[k] = missing if silent[t] else payoff
+                payoffs[k] = missing if held and delays[t] == NEVER else payoff
                 position[0], position[1] = 1, offsets[t]
             while position[1] < offsets[t + 1]:
                 k = arrivals[position[1]] % room
@@ -155,8 +157,7 @@ def run_late_entry(partition_class: type, learner_class: type) -> Any:
         *functions, types.boolean, types.boolean, types.float64, types.npy_rng,
         MATRIX, VECTOR, VECTOR, MATRIX, MATRIX,
         types.int64, types.int64, VECTOR, VECTOR, VECTOR, VECTOR, VECTOR,
-        types.int64, types.int64, types.boolean, types.boolean[::1], types.float64,
-        whole, whole, whole,
+        types.int64, types.int64, types.boolean, types.float64, whole, whole, whole, whole,
         types.int64[:, ::1], types.boolean[::1], MATRIX, MATRIX, VECTOR, MATRIX,
     )  # fmt: skip
     return compile_entry(entry, signature, classes=(partition_class, learner_class))

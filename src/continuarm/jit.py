@@ -156,6 +156,12 @@ def pack(config: Any) -> Array:
     return np.concatenate([np.atleast_1d(np.asarray(value, np.float64)) for value in config])
 
 
+def plain(config: Any) -> dict[str, Any]:
+    """The fields of a configuration as numbers and lists."""
+    fields = config._asdict().items()
+    return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in fields}
+
+
 def unpack(config_class: Any, packed: Array) -> Any:
     """The inverse of `pack`, for compiled code."""
     return _unpacker(config_class)(packed)

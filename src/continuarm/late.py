@@ -62,12 +62,11 @@ class Ring:
         self.arrivals = Arrivals(policy.ttl, horizon, held=self.missing is not None)
         self.position: Whole = np.zeros(2, np.int64)
         self.made = 0  # decisions
-        self._delays: dict[int, int] = {}  # of what may be held when the run ends
         self._make(0)
 
     def _make(self, room: int) -> None:
         dx, dy = self.engine.dx, self.engine.dy
-        self.tickets: Whole = np.zeros((room, 2), np.int64)
+        self.tickets: Whole = np.zeros((room, 3), np.int64)  # rows, tickets, delays
         self.is_open = np.zeros(room, np.bool_)
         self.x, self.y = np.zeros((room, dx)), np.zeros((room, dy))
         self.payoffs: Array = np.zeros(room)
@@ -82,9 +81,6 @@ class Ring:
         arrivals, before = self.arrivals, self.arrivals.next_base
         arrivals.schedule(delays)
         told = arrivals.delays < NEVER
-        if arrivals.held and arrivals.ttl is not None:
-            kept = {k: d for k, d in self._delays.items() if k >= before - arrivals.ttl}
-            self._delays = kept | dict(enumerate(arrivals.delays.tolist(), before))
         needed = 1 + int(arrivals.delays[told].max(initial=0))
         if arrivals.ttl is not None and (arrivals.held or not told.all()):
             needed = min(arrivals.ttl, arrivals.horizon) + 1
@@ -102,10 +98,9 @@ class Ring:
         """What the compiled loop needs."""
         arrivals = self.arrivals
         ttl = 0 if arrivals.ttl is None else arrivals.ttl
-        silent = arrivals.held & (arrivals.delays == NEVER)
-        missing = (arrivals.held, silent, self.missing or 0.0)
-        schedule = (arrivals.numbers, arrivals.offsets, self.position)
-        return (arrivals.base, ttl, *missing, *schedule, *self._arrays)
+        schedule = (arrivals.delays, arrivals.numbers, arrivals.offsets, self.position)
+        held = arrivals.held, self.missing or 0.0
+        return (arrivals.base, ttl, *held, *schedule, *self._arrays)
 
     def forget_all(self) -> None:
         """Forget what is still open, the oldest first; learn what was told and held back."""
@@ -113,8 +108,8 @@ class Ring:
         for number in range(max(self.made - room, 0), self.made):
             k = number % room
             if self.is_open[k]:
-                row, ticket = self.tickets[k].tolist()
-                if self.arrivals.held and self._delays[number] < self.made - number:
+                row, ticket, delay = self.tickets[k].tolist()
+                if self.arrivals.held and delay < self.made - number:
                     payoff = float(self.payoffs[k])
                     self.engine.tell(row, ticket, self.x[k], self.y[k], payoff, self.slopes[k])
                 else:

@@ -116,8 +116,7 @@ def _maker(policy: Any, problem: Problem, horizon: int) -> Callable[[np.random.G
                 "`ttl_seconds` needs a clock, which a simulation has not: give `ttl`, "
                 f"but got ttl_seconds={policy.ttl_seconds}"
             )
-        if policy.open_decisions:
-            prototype.forget_all()
+        prototype.forget_all()
         prototype.prepare(horizon, problem)
         if prototype.engine.uses_gradient and not problem.has_gradient:
             raise SettingsError(

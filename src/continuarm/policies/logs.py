@@ -1,6 +1,5 @@
 """learn_from: start from the log of an older rule, whose propensities nobody knows."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -66,13 +65,8 @@ def learn(engine: Engine, start: Array, x: Array, y: Array, z: Array) -> None:
         return
     fitted = Engine(*surface_design(engine.dx, engine.dy), start)
     _tell_all(fitted, x, y, z)
-    tried = y.min(axis=0), y.max(axis=0)
-
-    def best(points: Array) -> Array:
-        return np.clip(fitted.recommend(np.ascontiguousarray(points)), *tried)
-
-    likely = best(x)
-    rows = [engine.place(point, y0, 0.0) for point, y0 in zip(x, likely, strict=True)]
+    likely = np.clip(fitted.recommend(x), y.min(axis=0), y.max(axis=0))
+    rows = [engine.place(point, best, 0.0) for point, best in zip(x, likely, strict=True)]
     _, one, which, payoffs = np.unique(
         rows, return_index=True, return_inverse=True, return_counts=True
     )
@@ -84,9 +78,5 @@ def learn(engine: Engine, start: Array, x: Array, y: Array, z: Array) -> None:
 
 
 def _tell_all(engine: Engine, x: Array, y: Array, z: Array) -> None:
-    for point, decision, payoff in _rows(x, y, z):
+    for point, decision, payoff in zip(x, y, z.tolist(), strict=True):
         engine.tell(0, ALONE, point, decision, payoff, NO_GRADIENT)
-
-
-def _rows(x: Array, y: Array, z: Array) -> Iterator[tuple[Array, Array, float]]:
-    yield from zip(np.ascontiguousarray(x), np.ascontiguousarray(y), z.tolist(), strict=True)

@@ -1,7 +1,7 @@
 """The decisions of a policy that wait for their payoff, and how long they may."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import copy
 from secrets import token_hex
 from typing import Any, Final
@@ -16,7 +16,6 @@ from continuarm.jit import Array
 __all__ = ["ASKED_AT", "TTL", "VALUE", "Open", "OpenDecisions"]
 
 TTL = 100_000  # decisions that a payoff may take, unless a policy is told otherwise
-
 
 # What is kept of a decision until its payoff is told: row, ticket, x, y, value, when it was asked.
 # A plain tuple of numbers and arrays, because the garbage collector stops looking at those, and
@@ -71,18 +70,6 @@ class OpenDecisions:
                 return own == token
         return False
 
-    def __len__(self) -> int:
-        return len(self.waiting)
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.waiting)
-
-    def __contains__(self, id_: object) -> bool:
-        return id_ in self.waiting
-
-    def __getitem__(self, id_: int) -> Open:
-        return self.waiting[id_]
-
     def number_of(self, decision: Any, token: object = None) -> int:
         """The number of an open decision, which may be given instead of it, with its token."""
         id_ = decision
@@ -113,14 +100,6 @@ class OpenDecisions:
         self.waiting[id_] = decision
         self.next_id = id_ + 1
         return id_
-
-    def pop(self, id_: int) -> Open:
-        """Close a decision."""
-        return self.waiting.pop(id_)
-
-    def hold(self, id_: int, payoff: float) -> None:
-        """Keep a payoff until its decision's time is up."""
-        self.held[id_] = payoff
 
     def time(self, now: Any) -> float:
         """The caller's time, the clock's where it is not given; it never goes back."""

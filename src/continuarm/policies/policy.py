@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from continuarm import checks
+from continuarm import checks, jit, saved_file
 from continuarm.box import Box, to_unit
 from continuarm.decision import Bin, Decision, Decisions
 from continuarm.engine import Engine
@@ -70,6 +70,7 @@ class BinnedPolicy(ABC):
     _engine: Engine | None
     _rng: np.random.Generator
     _open: OpenDecisions
+    _lock: Lock
 
     def __init__(
         self,
@@ -111,12 +112,9 @@ class BinnedPolicy(ABC):
             first = decision.point(start)
             self._start = decision.to_unit(first)
             self.settings["start"] = first.tolist()
-        self._lock = Lock()
-        self._bounds = tuple(
-            np.array(b) for b in (context.low, context.high, decision.low, decision.high)
-        )
         self._rng = checks.generator(rng)
         self._engine = None
+        self.__setstate__({})
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
@@ -132,6 +130,8 @@ class BinnedPolicy(ABC):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=Lock())
+        boxes = self.context, self.decision
+        self._bounds = tuple(np.array(edge) for box in boxes for edge in (box.low, box.high))
 
     def __copy__(self) -> Self:
         return self.copy()
@@ -155,12 +155,9 @@ class BinnedPolicy(ABC):
 
     def describe(self) -> dict[str, Any]:
         """What the options came to: the configurations of partition and learner as numbers."""
-        parts = {"partition": self.engine.pcfg, "learner": self.engine.lcfg}
-        return {
-            role: {"kind": type(cfg).__name__}
-            | {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in cfg._asdict().items()}
-            for role, cfg in parts.items()
-        }
+        with self._lock:
+            parts = {"partition": self.engine.pcfg, "learner": self.engine.lcfg}
+        return {role: {"kind": type(cfg).__name__} | jit.plain(cfg) for role, cfg in parts.items()}
 
     def __repr__(self) -> str:
         options = ", ".join(f"{k}={v!r}" for k, v in self.settings.items() if v is not None)
@@ -230,7 +227,7 @@ class BinnedPolicy(ABC):
     def forget_all(self) -> None:
         """Forget every open decision, the oldest first; learn what `missing` has held back."""
         with self._lock:
-            for id_ in list(self._open):
+            for id_ in list(self._open.waiting):
                 if id_ in self._open.held:
                     self._give_up(id_)
                 else:
@@ -249,7 +246,7 @@ class BinnedPolicy(ABC):
     @property
     def open_decisions(self) -> int:
         """How many decisions wait for their payoff."""
-        return len(self._open) - len(self._open.held)
+        return len(self._open.waiting) - len(self._open.held)
 
     def _give_up(self, id_: int) -> None:
         if self.missing is None:
@@ -258,7 +255,7 @@ class BinnedPolicy(ABC):
             self._learn(id_, self._open.held.pop(id_, self.missing), EMPTY)
 
     def _forget(self, id_: int) -> None:
-        row, ticket, x, y, _, _ = self._open.pop(id_)
+        row, ticket, x, y, _, _ = self._open.waiting.pop(id_)
         self.engine.forget(row, ticket, x, y)
 
     def recommend(self, context: ArrayLike | Mapping[str, float] = ()) -> Array:
@@ -318,7 +315,8 @@ class BinnedPolicy(ABC):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all of it to one file, open decisions and random numbers included, for `load`."""
         with self._lock:
-            saving.save(self, path)
+            state = saving.gathered(self)
+        saved_file.write(path, *state)
 
     def export(self) -> str:
         """What it has learned as a table in JSON, from which `continuarm.reader` decides."""
@@ -388,8 +386,8 @@ class BinnedPolicy(ABC):
         if self.missing is None:
             self._learn(id_, payoff, gradient)
         else:  # payoffs that come before silence is known to be silence would be a biased sample
-            self._open.hold(id_, payoff)
+            self._open.held[id_] = payoff
 
     def _learn(self, id_: int, payoff: float, gradient: Array) -> None:
-        row, ticket, x, y, _, _ = self._open.pop(id_)
+        row, ticket, x, y, _, _ = self._open.waiting.pop(id_)
         self.engine.tell(row, ticket, x, y, payoff, gradient)

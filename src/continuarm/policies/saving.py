@@ -1,6 +1,5 @@
 """A policy's whole state as a header and arrays, and back."""
 
-import os
 from typing import Any
 
 import numpy as np
@@ -9,19 +8,15 @@ from continuarm import jit, saved_file
 from continuarm.box import Box
 from continuarm.engine import Engine
 from continuarm.errors import SavedFileError, SettingsError
-from continuarm.policies.open_decisions import ASKED_AT, VALUE, OpenDecisions
+from continuarm.policies.open_decisions import ASKED_AT, TTL, VALUE, OpenDecisions
 
-__all__ = ["restore", "save"]
+__all__ = ["gathered", "restore"]
 
 STATE = ("nodes", "rows", "pool")
 
 
-def save(policy: Any, path: str | os.PathLike[str]) -> None:
-    """Write a policy; the caller holds its lock while the state is gathered."""
-    saved_file.write(path, *_gather(policy))
-
-
-def _gather(policy: Any) -> tuple[dict[str, Any], saved_file.Arrays]:
+def gathered(policy: Any) -> tuple[dict[str, Any], saved_file.Arrays]:
+    """All of a policy, copied: the caller, who holds its lock, can let go before it is written."""
     opened: OpenDecisions = policy._open
     waiting = opened.waiting
     header = {
@@ -29,10 +24,8 @@ def _gather(policy: Any) -> tuple[dict[str, Any], saved_file.Arrays]:
         "context": policy.context.__getstate__(),
         "decision": policy.decision.__getstate__(),
         "settings": policy.settings,
-        "missing": policy.missing,
         "tokens": opened.tokens,
         "rng": _random_state(policy._rng),
-        "ttl": [opened.ttl, opened.ttl_seconds],
         "open": [opened.next_id, opened.oldest, opened.now if np.isfinite(opened.now) else None],
         "engine": None,
     }
@@ -50,8 +43,9 @@ def _gather(policy: Any) -> tuple[dict[str, Any], saved_file.Arrays]:
     }
     engine: Engine | None = policy._engine
     if engine is not None:
-        header["engine"] = [_configuration(cfg) for cfg in (engine.pcfg, engine.lcfg)]
-        arrays |= {name: getattr(engine, name) for name in STATE}
+        parts = engine.pcfg, engine.lcfg
+        header["engine"] = [(type(cfg).__name__, jit.plain(cfg)) for cfg in parts]
+        arrays |= {name: getattr(engine, name).copy() for name in STATE}
     return header, arrays
 
 
@@ -84,7 +78,8 @@ def _check(policy: Any) -> None:
 
 
 def _restored(kind: type, header: dict[str, Any], arrays: saved_file.Arrays) -> Any:
-    opened = OpenDecisions(*header["ttl"])
+    settings = header["settings"]
+    opened = OpenDecisions(settings.get("ttl", TTL), settings.get("ttl_seconds"))
     opened.next_id, opened.oldest, now = header["open"]
     opened.now = -np.inf if now is None else now
     for k, id_ in enumerate(arrays["ids"].tolist()):
@@ -105,29 +100,20 @@ def _restored(kind: type, header: dict[str, Any], arrays: saved_file.Arrays) -> 
                     f"numbers, but got {arrays[name].shape}"
                 )
             setattr(engine, name, arrays[name])
-    context, decision = Box(*header["context"]), Box(*header["decision"])
     policy: Any = object.__new__(kind)
     policy.__setstate__(
         {
-            "context": context,
-            "decision": decision,
-            "settings": header["settings"],
-            "missing": header["missing"],
+            "context": Box(*header["context"]),
+            "decision": Box(*header["decision"]),
+            "settings": settings,
+            "missing": settings.get("missing"),
             "_start": arrays["start"],
-            "_bounds": tuple(
-                np.array(b) for b in (context.low, context.high, decision.low, decision.high)
-            ),
             "_rng": _generator(header["rng"]),
             "_engine": engine,
             "_open": opened,
         }
     )
     return policy
-
-
-def _configuration(cfg: Any) -> tuple[str, dict[str, Any]]:
-    fields = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in cfg._asdict().items()}
-    return type(cfg).__name__, fields
 
 
 def _configured(name: str, fields: dict[str, Any]) -> Any:
