@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from scipy import stats
 
 import continuarm as ca
+from continuarm.comparison import ratio
 from continuarm.jit import Array
 from continuarm.table import Table
 
@@ -151,21 +151,6 @@ def rival(kernel: str, beta: float) -> Callable[..., GaussianProcessUCB]:
         return GaussianProcessUCB(context, decision, rng, kernel, beta)
 
     return make
-
-
-def ratio(ours: Array, theirs: Array) -> tuple[float, float, float]:
-    """Ratio of the mean regrets with its 95% interval over paired seeds.
-
-    The interval is Student's for the logarithm, to first order in the deviations of the seeds.
-
-    >>> ratio(np.array([1.0, 2.0]), np.array([2.0, 4.0]))
-    (0.5, 0.5, 0.5)
-    """
-    middle = float(ours.mean() / theirs.mean())
-    deviations = ours / ours.mean() - theirs / theirs.mean()
-    error = float(deviations.std(ddof=1)) / len(ours) ** 0.5
-    factor = float(np.exp(stats.t.ppf(0.975, len(ours) - 1) * error))
-    return middle, middle / factor, middle * factor
 
 
 def final_table(results: dict[str, ca.Result]) -> Table:
