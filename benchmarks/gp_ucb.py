@@ -26,8 +26,8 @@ import numpy as np
 from numpy.random import Generator
 
 import continuarm as ca
-from continuarm.comparison import ratio
-from continuarm.jit import Array
+from continuarm.core.compiling import Array
+from continuarm.lab.measures import ratio
 from continuarm.table import Table
 
 PROBLEM = "two-communities"

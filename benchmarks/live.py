@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 import continuarm as ca
-from continuarm.comparison import ratio
-from continuarm.jit import Array
-from continuarm.problems.suite import SUITE
-from continuarm.problems.worlds import compiled_helper, tracking
+from continuarm.core.compiling import Array
+from continuarm.lab.measures import ratio
+from continuarm.problems.building import compiled_helper, tracking
 from continuarm.table import Table
 
 HORIZON = 10**6
@@ -41,7 +40,7 @@ FIRST = 10**4  # decisions after the log
 PHASES, PHASE = 40, 5000  # of the drift
 
 
-def static(world: ca.Problem, **more: Any) -> ca.StaticKWSA:
+def static(world: ca.Problem, **more: Any) -> ca.Policy:
     """The policy of the paper whose limits are stated."""
     settings: dict[str, Any] = {"bins": 16, "step": 1.0, "width": 0.3, "probe": "alternate"}
     return ca.StaticKWSA(world.context, world.decision, **settings, **more)
@@ -81,7 +80,7 @@ def purchase_table(seeds: int) -> Table:
     """The recommended policy where a payoff is a purchase or none."""
     rows = []
     for name in ("purchase", "two-subscriptions"):
-        world = SUITE[name]()
+        world = ca.problem(name)
         policy, base = ca.SurfaceSampling(world.context, world.decision), np.empty(0)
         for delay in (0, 100, 1000):
             regret = ca.simulate(
@@ -116,7 +115,7 @@ def log_table(seeds: int) -> Table:
     """Regret of the first decisions, with and without a log."""
     rows = []
     for name, n in LOGS.items():
-        world = named(SUITE[name]())
+        world = named(ca.problem(name))
         fresh = ca.SurfaceSampling(world.context, world.decision)
         cold = first_regrets([fresh] * seeds, world)
         for spread in SPREADS:
@@ -131,7 +130,7 @@ def log_table(seeds: int) -> Table:
     return Table.of(columns, rows)
 
 
-def first_regrets(policies: list[ca.SurfaceSampling], world: ca.Problem) -> Array:
+def first_regrets(policies: list[ca.Policy], world: ca.Problem) -> Array:
     """The regret of each policy on a seed of its own."""
     runs = [ca.simulate(p, world, horizon=FIRST, rng=seed) for seed, p in enumerate(policies)]
     return np.array([run.regret[0, -1] for run in runs])

@@ -10,6 +10,7 @@ import argparse
 import json
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,13 +25,10 @@ from benchmarks.recommended_page import (
     SUITE_HORIZON,
     write_page,
 )
-from continuarm import comparison as cmp
-from continuarm.learners.response_surface import ResponseSurface
-from continuarm.partitions.evidence_tree import EvidenceTree
-from continuarm.problems.suite import SUITE
-from continuarm.problems.worlds import curvature_at_best
+from continuarm.lab.comparison import Choices
+from continuarm.problems.curvature import curvature_at_best
 
-OURS = cmp.Entrant("recommended", "recommended")
+OURS = {"recommended": "recommended"}
 
 
 def paper(seeds: int) -> dict[str, Any]:
@@ -47,19 +45,17 @@ def paper(seeds: int) -> dict[str, Any]:
             for a in arms
             for s in (0.05, 0.1, 0.2)
         )
-        entrants = [
-            OURS,
-            cmp.Entrant("static-kwsa as printed", "static-kwsa", (printed,)),
-            cmp.Entrant("uniform-ucb tuned", "uniform-ucb", tuned),
-        ]
-        worlds = {"two-communities": ca.problem("two-communities")}
-        run = cmp.compare(entrants, worlds, [horizon], replications=seeds)
+        entrants = OURS | {
+            "static-kwsa as printed": ("static-kwsa", printed),
+            "uniform-ucb tuned": Choices("uniform-ucb", tuned),
+        }
+        run = ca.compare(entrants, ["two-communities"], horizons=[horizon], replications=seeds)
         found[str(horizon)] = run.report()["scores"]
         print(run.table(), flush=True)
     return found
 
 
-def rival(world: ca.Problem) -> cmp.Entrant:
+def rival(world: ca.Problem) -> Choices:
     """Adaptive KWSA with the corrections, told the curvature, the best of many in hindsight."""
     at_best = curvature_at_best(world) if world.decision.dim <= 10 else None
     curvatures = {c for c in (world.curvature, at_best) if c is not None and c > 1e-6}
@@ -77,7 +73,7 @@ def rival(world: ca.Problem) -> cmp.Entrant:
         for split in ("text", "lipschitz")
         for depth in (3, 6)
     )
-    return cmp.Entrant("adaptive-kwsa", "adaptive-kwsa", settings)
+    return Choices("adaptive-kwsa", settings)
 
 
 def noise_and_range(world: ca.Problem) -> tuple[float, float]:
@@ -96,12 +92,10 @@ def noise_and_range(world: ca.Problem) -> tuple[float, float]:
 def suite(seeds: int) -> dict[str, Any]:
     """Every problem of the suite, seen and unseen."""
     found: dict[str, Any] = {}
-    for name, make in SUITE.items():
-        world = make()
-        entrants = [OURS, rival(world)]
-        run = cmp.compare(
-            entrants, {name: world}, [SUITE_HORIZON], replications=seeds, baseline="adaptive-kwsa"
-        )
+    for name in ca.problem_names("suite"):
+        world = ca.problem(name)
+        entrants = OURS | {"adaptive-kwsa": rival(world)}
+        run = ca.compare(entrants, {name: world}, horizons=[SUITE_HORIZON], replications=seeds)
         noise, reach = noise_and_range(world)
         shape = {"dx": world.context.dim, "dy": world.decision.dim, "noise": noise, "range": reach}
         found[name] = {"scores": run.report()["scores"], **shape}
@@ -112,9 +106,9 @@ def suite(seeds: int) -> dict[str, Any]:
 def fixed(seeds: int) -> dict[str, Any]:
     """What it costs to decide for the centre of the box, whatever the context."""
     found: dict[str, Any] = {}
-    for name, make in SUITE.items():
+    for name in ca.problem_names("suite"):
         run = ca.simulate(
-            "fixed", make(), horizon=SUITE_HORIZON, replications=seeds, rng=0, checkpoints=1
+            "fixed", name, horizon=SUITE_HORIZON, replications=seeds, rng=0, checkpoints=1
         )
         found[name] = float(run.mean[-1])
         print(name, found[name], flush=True)
@@ -138,28 +132,22 @@ def growth(seeds: int) -> dict[str, Any]:
     return found
 
 
-class Changed(ca.SurfaceSampling):
-    """The policy with some numbers changed."""
-
-    def __init__(self, world: ca.Problem, changes: dict[str, Any]) -> None:
-        self.changes = changes
-        super().__init__(world.context, world.decision)
-
-    def _design(self, horizon: Any, hints: Any) -> tuple[EvidenceTree, ResponseSurface]:
-        tree, surface = super()._design(horizon, hints)
-        changes = dict(self.changes)
-        if changes.pop("diagonal", False):
-            surface = surface._replace(terms=2 * surface.dy, varying=surface.dy)
-        if changes.pop("constant_hessian", False):
-            surface = surface._replace(varying=surface.dy)
-        for key, value in changes.items():
-            if key in tree._fields:
-                tree = tree._replace(**{key: value})
-            else:
-                surface = surface._replace(**{key: value})
-        return tree, surface
+def changed(
+    context: ca.Box, decision: ca.Box, *, changes: dict[str, Any], rng: Any = None
+) -> ca.Policy:
+    """The policy with some options changed."""
+    of_the_tree = {key: value for key, value in changes.items() if key in TREE}
+    of_the_surface = {key: value for key, value in changes.items() if key not in TREE}
+    return ca.Policy(
+        context,
+        decision,
+        partition=ca.EvidenceTree(**of_the_tree),
+        learner=ca.ResponseSurface(**of_the_surface),
+        rng=rng,
+    )
 
 
+TREE = {field.name for field in fields(ca.EvidenceTree)}
 NEVER = 1e300
 ABLATIONS: dict[str, dict[str, Any]] = {
     "never splits": {"split_lead": NEVER, "fresh_lead": NEVER},
@@ -173,8 +161,8 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "samples all of the posterior (κ = 1)": {"spread": 1.0},
     "first decisions in the whole box": {"middle": 1.0},
     "contexts may differ from the start (ridge 10⁻⁴)": {"varying_ridge": 1e-4},
-    "Hessian constant in the context": {"constant_hessian": True},
-    "Hessian diagonal": {"diagonal": True},
+    "Hessian constant in the context": {"hessian": "constant"},
+    "Hessian diagonal": {"hessian": "diagonal"},
 }
 
 
@@ -184,13 +172,10 @@ EARLY = ("first decisions in the whole box", "contexts may differ from the start
 def changed_suite(labels: Iterable[str], horizon: int, seeds: int) -> dict[str, Any]:
     """The suite with one thing at a time taken out or changed."""
     found: dict[str, Any] = {}
-    for name, make in SUITE.items():
-        entrants = [OURS]
-        entrants += [
-            cmp.Entrant(label, partial(Changed, changes=ABLATIONS[label])) for label in labels
-        ]
-        run = cmp.compare(
-            entrants, {name: make()}, [horizon], replications=seeds, baseline="recommended"
+    for name in ca.problem_names("suite"):
+        entrants = OURS | {label: partial(changed, changes=ABLATIONS[label]) for label in labels}
+        run = ca.compare(
+            entrants, [name], horizons=[horizon], replications=seeds, baseline="recommended"
         )
         found[name] = run.report()["scores"]
         print(name, [round(s["ratio"] or math.nan, 2) for s in found[name]], flush=True)

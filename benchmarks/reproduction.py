@@ -11,7 +11,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from continuarm import reproduction
+from continuarm.paper import reproduction
 
 DOCS = Path(__file__).parent.parent / "docs"
 NOTE = (
@@ -29,7 +29,7 @@ def main() -> None:
         shutil.copy(folder / f"{name}.png", DOCS / "figures" / f"{name}.png")
     report = re.sub(r"(!\[[^]]*\]\()", r"\1figures/", (folder / "report.md").read_text("utf-8"))
     title, _, rest = report.partition("\n")
-    from continuarm import __version__
+    from continuarm.version import __version__
 
     page = f"{title}\n\n{NOTE.format(version=__version__)}{rest}"
     (DOCS / "reproduction.md").write_text(page, "utf-8")

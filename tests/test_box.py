@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import continuarm as ca
-from continuarm.box import from_unit, to_unit
+from continuarm.core.scaling import from_unit, to_unit
 from continuarm.errors import InputError, SettingsError
 
 FINITE = st.floats(-1e6, 1e6)

@@ -28,6 +28,14 @@ KEYS = [
 ]
 
 
+HALF = """
+class Half:
+    def __init__(self, context, decision, *, rng, height=0.5): self.height = height
+    def ask(self, context): return [0.5, self.height]
+    def tell(self, decision, payoff): pass
+"""
+
+
 def run(*arguments: str, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "continuarm", *arguments]
     return subprocess.run(
@@ -201,6 +209,65 @@ def test_bad_input_is_one_line_and_exit_code_2(
     assert message in printed.err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--policy", "three.py:p"], "must be a policy, its name, or a callable"),
+        (["--policy", "three.py:p a=1|2"], "must be a policy, its name, or a callable"),
+        (["--policy", "half.py:Half colour=1"], "the settings"),
+        (["--problem", "three.py:p"], "must be a Problem or make one, but got 3"),
+        (["--problem", "nowhere.py:p"], "a file is needed, but 'nowhere.py' is not there"),
+        (["--cluster", "slurm"], 'must be "local", "ray"'),
+        (["--workers", "0"], "a whole number >= 1 is needed, but got '0'"),
+        (["--output", "three.py/folder"], "the folder must be writable"),
+        (["--delay", "-1"], "a whole number >= 0 is needed, but got '-1'"),
+        (["--lost", "1.5"], "must hold, but got 1.5"),
+    ],
+)
+def test_bad_input_of_compare_is_one_line_and_exit_code_2(
+    tmp_path: Path,
+    arguments: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "three.py").write_text("p = 3")
+    (tmp_path / "half.py").write_text(HALF)
+    monkeypatch.chdir(tmp_path)
+    short = ["--horizon", "50", "--replications", "2", "--policy", "fixed"]
+    monkeypatch.setattr(sys, "argv", ["continuarm", "compare", *short, *arguments])
+    with pytest.raises(SystemExit) as exit_:
+        main()
+    printed = capsys.readouterr()
+    assert exit_.value.code == 2
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert printed.err.startswith("continuarm: ")
+    assert message in printed.err
+
+
+def test_a_comparison_is_continued_where_it_stopped(tmp_path: Path) -> None:
+    """Of a policy in a file, too, with every value of its setting; in threads or one by one."""
+    (tmp_path / "half.py").write_text(HALF)
+    command = [
+        "compare", "--horizon", "50", "--horizon", "100", "--replications", "2", "--json",
+        "--policy", "half.py:Half height=0.2|0.6", "--policy", "fixed",
+    ]  # fmt: skip
+    first = run(*command, "--output", "kept", cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+    journal = tmp_path / "kept" / "runs.jsonl"
+    lines = journal.read_text()
+    assert len(lines.splitlines()) == 2 * (2 + 1)  # neither of the two asks for the horizon
+    again = run(*command, "--output", "kept", "--workers", "1", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == first.stdout
+    assert journal.read_text() == lines
+    assert run(*command, "--workers", "1", cwd=tmp_path).stdout == first.stdout
+    half = json.loads(first.stdout)["scores"][0]
+    assert half["policy"] == "half.py:Half height=0.2|0.6"
+    assert half["settings"] in ({"height": 0.2}, {"height": 0.6})
+
+
 def test_the_exit_code_reaches_the_shell() -> None:
     done = simulate("--policy", "best")
     assert done.returncode == 2
@@ -217,6 +284,19 @@ def test_every_command_and_option_has_help() -> None:
     assert "Usage" in run("--help").stdout
     assert run("simulate", "--help").returncode == 0
     assert run("--version").stdout.startswith("continuarm, version 0.")
+
+
+def test_help_names_what_there_is_by_name() -> None:
+    """Help does not load the registries, so the names are written out there."""
+    code = """
+from continuarm import cli
+from continuarm.live.named import names
+from continuarm.problems import problem_names
+named = ", ".join(problem_names("named"))
+print(cli.POLICY_NAMES == ", ".join(names()), cli.PROBLEM_NAMES == named)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True True\n"
 
 
 def test_help_does_not_wait_for_numba() -> None:

@@ -10,10 +10,10 @@ from click.testing import CliRunner
 
 import continuarm as ca
 from continuarm.cli import cli
-from continuarm.comparison import Entrant, compare, parse, ratio
 from continuarm.errors import SettingsError
-from continuarm.problems.suite import SUITE, UNSEEN
-from continuarm.problems.worlds import curvature_at_best
+from continuarm.lab.comparison import Choices
+from continuarm.lab.measures import ratio
+from continuarm.lab.specs import parse
 
 WORLDS = {"two-communities": ca.problem("two-communities")}
 
@@ -33,20 +33,28 @@ def test_a_policy_with_settings_is_read_with_all_combinations() -> None:
             parse(wrong)
 
 
-def test_a_policy_of_ones_own_is_given_each_horizon_and_every_setting(tmp_path: Path) -> None:
+def test_a_policy_of_ones_own_is_given_each_horizon_and_every_setting() -> None:
     asked: list[tuple[int, int]] = []
 
-    def make(world: ca.Problem, *, a: int) -> Any:
-        def policy(context: Any, decision: Any, horizon: int, rng: Any) -> Any:
-            asked.append((a, horizon))
-            return ca.Fixed([0.1 * a, 0.5]).bound_to(world)
+    def make(context: ca.Box, decision: ca.Box, *, a: int, horizon: int, rng: Any) -> ca.Fixed:
+        asked.append((a, horizon))
+        return ca.Fixed(context, decision, value=[0.1 * a, 0.5])
 
-        return policy
-
-    own = Entrant("own", make, ({"a": 1}, {"a": 5}))
-    run = compare([own], WORLDS, [20, 50], replications=1)
+    own = {"own": Choices(make, ({"a": 1}, {"a": 5}))}
+    run = ca.compare(own, WORLDS, horizons=[20, 50], replications=1)
     assert sorted(asked) == [(1, 20), (1, 50), (5, 20), (5, 50)]
     assert run.scores[0].settings == {"a": 5}
+
+
+def test_a_policy_of_ones_own_that_does_not_plan_runs_once() -> None:
+    made: list[int] = []
+
+    def make(context: ca.Box, decision: ca.Box, *, a: int) -> ca.Fixed:
+        made.append(a)
+        return ca.Fixed(context, decision, value=[0.1 * a, 0.5])
+
+    ca.compare({"own": Choices(make, ({"a": 1},))}, WORLDS, horizons=[20, 50], replications=3)
+    assert made == [1, 1, 1]
 
 
 def test_a_ratio_is_paired_and_its_interval_covers() -> None:
@@ -65,11 +73,10 @@ def test_a_ratio_is_paired_and_its_interval_covers() -> None:
 
 def test_the_best_in_hindsight_counts_at_each_horizon() -> None:
     widths = tuple({"width": w} for w in (0.05, 0.4))
-    entrants = [
-        Entrant("both", "static-kwsa", widths),
-        *(Entrant(str(s["width"]), "static-kwsa", (s,)) for s in widths),
-    ]
-    run = compare(entrants, WORLDS, [200, 3000], replications=3)
+    entrants = {"both": Choices("static-kwsa", widths)} | {
+        str(s["width"]): ("static-kwsa", s) for s in widths
+    }
+    run = ca.compare(entrants, WORLDS, horizons=[200, 3000], replications=3)
     for horizon in (200, 3000):
         scores = {s.policy: s for s in run.scores if s.horizon == horizon}
         best = min(("0.05", "0.4"), key=lambda name: scores[name].regret.mean())
@@ -79,17 +86,146 @@ def test_the_best_in_hindsight_counts_at_each_horizon() -> None:
 
 def test_every_policy_meets_the_seeds_of_simulate() -> None:
     """Those that want the horizon are given each; the others run once and are read on the way."""
-    entrants = [Entrant("recommended", "recommended"), Entrant("adaptive-kwsa", "adaptive-kwsa")]
-    run = compare(entrants, WORLDS, [3000, 300], replications=2, seed=4, baseline="recommended")
+    policies = ["recommended", "adaptive-kwsa"]
+    worlds = ["two-communities"]
+    run = ca.compare(
+        policies, worlds, horizons=[3000, 300], replications=2, seed=4, baseline="recommended"
+    )
     assert [s.horizon for s in run.scores] == [300, 300, 3000, 3000]
     for score in run.scores:
-        alone = ca.simulate(
-            score.policy, "two-communities", horizon=score.horizon, replications=2, rng=4
-        )
-        np.testing.assert_array_equal(score.regret, alone.regret[:, -1])
+        alone = [
+            ca.simulate(score.policy, "two-communities", horizon=score.horizon, rng=seed)
+            for seed in (4, 5)
+        ]
+        assert score.regret.tolist() == [result.regret[0, -1] for result in alone]
     lines = str(run.table()).splitlines()
     assert lines[0].split()[:4] == ["problem", "decisions", "policy", "regret"]
     assert len(lines) == 5
+
+
+def test_a_comparison_is_a_view_on_an_experiment() -> None:
+    policies, worlds = ["static-kwsa", "fixed"], ["two-communities", "quadratic"]
+    run = ca.compare(policies, worlds, horizons=[100, 300], replications=3, seed=2)
+    table = ca.Experiment(
+        policies=policies, problems=worlds, horizons=[100, 300], replications=3, seed=2
+    ).run(workers=1)
+    assert len(run.scores) == 8
+    for score in run.scores:
+        rows = table.filter(policy=score.policy, problem=score.problem, horizon=score.horizon)
+        assert score.regret.tolist() == rows.sort("seed")["regret"].to_list()
+
+
+def small(folder: Path | None = None, **options: Any) -> dict[str, Any]:
+    """A comparison with a policy that plans, one that does not, and one with two settings."""
+    run = ca.compare(
+        ["recommended", "static-kwsa width=0.1|0.3", "fixed"],
+        ["two-communities noise=0.2", "quadratic"],
+        horizons=[100, 400],
+        replications=2,
+        seed=3,
+        folder=folder,
+        **options,
+    )
+    return run.report()
+
+
+def test_where_it_runs_changes_no_number() -> None:
+    alone = small(workers=1)
+    assert len(alone["scores"]) == 12
+    assert small(workers=2, cluster="threads") == alone
+    assert small() == alone
+    assert small(workers=2, cluster=None) == alone
+
+
+def test_a_comparison_that_was_interrupted_does_only_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = small(tmp_path, workers=1)
+    journal = tmp_path / "runs.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    # recommended and fixed run once, static-kwsa for each horizon with each of its two settings
+    assert len(lines) == 2 * 2 * (1 + 1 + 2 * 2)
+    with monkeypatch.context() as patch:
+        patch.setattr("continuarm.lab.experiment.simulate", None)
+        assert small(tmp_path, workers=1) == whole
+        assert small(tmp_path, workers=2, cluster="threads") == whole
+        assert small(tmp_path, workers=2, cluster=None) == whole
+    assert journal.read_bytes() == b"".join(lines)
+    journal.write_bytes(b"".join(lines[:9]))
+    assert small(tmp_path, workers=2) == whole
+    after = journal.read_bytes().splitlines(keepends=True)
+    assert after[:9] == lines[:9]
+    assert len(after) == len(lines)
+    keys = [json.loads(line.partition(b" ")[2])["key"] for line in after]
+    assert len(set(keys)) == len(keys)
+
+
+def test_other_settings_of_a_maker_are_not_taken_from_the_folder(tmp_path: Path) -> None:
+    def make(context: ca.Box, decision: ca.Box, *, a: float) -> ca.Fixed:
+        return ca.Fixed(context, decision, value=[a, 0.5])
+
+    for a in (0.1, 0.9):
+        own = {"own": Choices(make, ({"a": a},))}
+        kept = ca.compare(own, WORLDS, horizons=[50], replications=2, folder=tmp_path)
+        alone = ca.compare(own, WORLDS, horizons=[50], replications=2)
+        np.testing.assert_array_equal(kept.scores[0].regret, alone.scores[0].regret)
+
+
+def test_policies_and_problems_without_labels_have_their_own_names() -> None:
+    def low(context: ca.Box, decision: ca.Box) -> ca.Fixed:
+        return ca.Fixed(context, decision, value=[0.1, 0.1])
+
+    class High(ca.Fixed):
+        def __init__(self, context: ca.Box, decision: ca.Box) -> None:
+            super().__init__(context, decision, value=[0.9, 0.9])
+
+    world = ca.problem("two-communities")
+    middle = ca.Fixed(world.context, world.decision)
+    learns = ca.StaticKWSA(world.context, world.decision, bins=2, step=1.0)
+    run = ca.compare([low, High, middle, learns], [world], horizons=[50], replications=2)
+    assert [s.policy for s in run.scores] == ["low", "High", "Fixed", "StaticKWSA"]
+    assert {s.problem for s in run.scores} == {"two-communities"}
+    assert len({float(s.regret.sum()) for s in run.scores}) == 4
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"policies": []},
+        {"policies": {}},
+        {"policies": "fixed"},
+        {"policies": 3},
+        {"policies": [3]},
+        {"policies": {"x": 3}},
+        {"policies": {"x": Choices("fixed", ())}},
+        {"policies": {"x": Choices(3, ({},))}},
+        {"policies": {"x": Choices("fixed", ({"colour": 1},))}},
+        {"policies": ["fixed", "fixed"]},
+        {"policies": {"x": "best"}},
+        {"problems": []},
+        {"problems": {}},
+        {"problems": "quadratic"},
+        {"problems": [3]},
+        {"problems": {"x": 3}},
+        {"problems": ["quadratic", "quadratic"]},
+        {"problems": ["nowhere"]},
+        {"horizons": []},
+        {"horizons": [0]},
+        {"horizons": 5},
+        {"replications": 0},
+        {"seed": -1},
+        {"baseline": "oracle"},
+        {"workers": 0},
+        {"cluster": "slurm"},
+    ],
+    ids=str,
+)
+def test_bad_arguments_are_refused(bad: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("continuarm.lab.experiment.simulate", None)  # before anything runs
+    call: dict[str, Any] = {"policies": ["fixed"], "problems": ["quadratic"], "horizons": [10]}
+    call |= bad
+    with pytest.raises(SettingsError, match=r"but got|but it made"):
+        ca.compare(call.pop("policies"), call.pop("problems"), **call)
 
 
 def test_the_command_prints_a_table_or_json_and_draws(tmp_path: Path) -> None:
@@ -130,7 +266,7 @@ def test_the_command_prints_a_table_or_json_and_draws(tmp_path: Path) -> None:
 def test_what_is_wrong_is_refused_before_anything_runs(
     arguments: list[str], message: str, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("continuarm.comparison.simulate", None)
+    monkeypatch.setattr("continuarm.lab.experiment.simulate", None)
     done = CliRunner().invoke(cli, ["compare", *arguments])
     assert message in str(done.exception)
 
@@ -142,36 +278,6 @@ def test_problems_of_the_suite_by_name_with_late_payoffs() -> None:
     done = CliRunner().invoke(cli, [*arguments, "--json"])
     assert done.exit_code == 0, done.output
     found = {score["policy"]: score["regret"] for score in json.loads(done.stdout)["scores"]}
-    world = SUITE["plane"]().with_feedback(delay=9, lost=0.1)
-    run = ca.simulate("recommended", world, horizon=200, replications=2, rng=0)
-    assert found["recommended"] == run.regret[:, -1].tolist()
-
-
-def test_the_suite_spans_what_it_says() -> None:
-    worlds = {name: make() for name, make in SUITE.items()}
-    assert len(worlds) >= 25
-    assert len(UNSEEN) >= 8
-    assert {w.context.dim for w in worlds.values()} >= {1, 2, 5, 10}
-    assert {w.decision.dim for w in worlds.values()} >= {1, 2, 3, 5, 10, 20, 30, 50}
-    assert all(w.curvature is not None for w in worlds.values())
-
-
-def test_no_decision_of_a_problem_of_the_suite_is_better_than_its_best() -> None:
-    """In Python, without compiling all problems."""
-    for make in SUITE.values():
-        world = make()
-        mean, best_of = world.sources.mean_payoff, world.sources.best_decision
-        assert best_of is not None
-        rng = np.random.default_rng(0)
-        for x in world.draw_contexts(rng, 10):
-            best = np.asarray(best_of(x), np.float64)
-            height = mean(x, best)
-            for scale in (1.0, 0.1, 0.01):
-                near = world.decision.to_unit(best) + scale * rng.uniform(-1, 1, (5, len(best)))
-                points = world.decision.from_unit(np.clip(near, 0.0, 1.0))
-                assert max(mean(x, point) for point in points) <= height + 1e-9
-
-
-def test_the_curvature_at_the_best_decision() -> None:
-    assert curvature_at_best(SUITE["rotated-100"]()) == pytest.approx(1.0, rel=1e-3)
-    assert curvature_at_best(SUITE["newsvendor"]()) == pytest.approx(0.4 / 0.6, rel=0.06)
+    world = ca.problem("plane").with_feedback(delay=9, lost=0.1)
+    runs = [ca.simulate("recommended", world, horizon=200, rng=seed) for seed in (0, 1)]
+    assert found["recommended"] == [run.regret[0, -1] for run in runs]

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from continuarm.cli import cli
-from continuarm.policies import POLICIES
-from continuarm.problems import PROBLEMS
+from continuarm.live.named import names
+from continuarm.live.named.by_name import maker_of
+from continuarm.problems import problem_names
 from tests.worlds import ROOT
 
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -55,8 +56,10 @@ def test_every_command_option_policy_and_problem_is_documented() -> None:
         assert f"continuarm {name}" in text
         for option in command.params:
             assert option.opts[0] in text
-    for name in (*POLICIES, *PROBLEMS):
+    for name in problem_names("named"):
         assert f"`{name}`" in text
+    for name in names():
+        assert f"`{name}`" in text or maker_of(name).make.__doc__, name
 
 
 def test_the_commands_of_the_page_run(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,16 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import continuarm as ca
-from continuarm.jit import Array, compiled
-from continuarm.learners.protocol import ALONE, Learner, register
-from continuarm.partitions.grid import Grid
-from continuarm.partitions.tree import Tree
-from continuarm.policies.policy import BinnedPolicy
+from continuarm.core.compiling import Array, compiled
+from continuarm.core.learners.protocol import Learner, register
+from continuarm.core.request import (
+    ALONE,
+    UNFORESEEN,
+    Foreseen,
+    Observation,
+    Request,
+    clip_into,
+)
 
 CONTEXT_FREE = ca.Box.unit(0)
 
 
-def one_bin(dy: int = 1, **settings: Any) -> ca.StaticKWSA:
+def one_bin(dy: int = 1, **settings: Any) -> ca.Policy:
     """Algorithm 1."""
     defaults = {"bins": 1, "step": 0.5, "width": 0.2}
     return ca.StaticKWSA(CONTEXT_FREE, ca.Box.unit(dy), **(defaults | settings))
@@ -117,7 +123,7 @@ def test_payoffs_in_any_order_complete_their_own_stencil(
             step = 0.05 / (n + 4 * (n - 1))  # all were opened at n = 1
             iterate, n = np.clip(iterate + step * slopes, 0, 1), n + 1
         np.testing.assert_allclose(policy.recommend(), iterate, atol=1e-12)
-    assert policy.bins()[0].completed == 3
+    assert policy.bins()[0].progress == 3
 
 
 def test_a_payoff_that_comes_after_the_split_moves_what_the_children_start_from() -> None:
@@ -153,7 +159,7 @@ def test_ucb_goes_on_while_nothing_is_told() -> None:
     assert policy.recommend()[0] == pytest.approx(5 / 6)
 
 
-class Sampler(NamedTuple):
+class SamplerConfig(NamedTuple):
     """A learner of the other kind: each observation stands alone, and asking is random.
 
     The posterior of a mean payoff that is linear in the context and the decision: v ~ slope·u.
@@ -163,48 +169,51 @@ class Sampler(NamedTuple):
     spread: float
 
 
+@dataclass(frozen=True)
+class Sampler:
+    """What a user types to choose it."""
+
+    spread: float
+
+    def configured(self, dx: int, dy: int) -> SamplerConfig:
+        return SamplerConfig(dy, self.spread)
+
+
 SUM_XX, SUM_XY, SEEN = 0, 1, 2
 
 
-def _init(cfg: Sampler, row: Array, start: Array) -> None:
-    row[:] = 0.0
-    row[SUM_XX] = 1.0
+@compiled
+def _init(cfg: SamplerConfig, row: Array, start: Array) -> None:
+    row[SUM_XX], row[SUM_XY], row[SEEN] = 1.0, 0.0, 0.0
 
 
 @compiled
-def _ask(cfg: Sampler, row: Array, pool: Array, u: Array, work: Array, xi: Array, y: Array) -> int:
-    slope = row[SUM_XY] / row[SUM_XX] + cfg.spread * xi[0] / math.sqrt(row[SUM_XX])
-    y[0] = min(max(0.5 + slope * u[0], 0.0), 1.0)
+def _decide(
+    cfg: SamplerConfig, row: Array, pool: Array, request: Request, work: Array, y: Array
+) -> int:
+    slope = row[SUM_XY] / row[SUM_XX] + cfg.spread * request.xi[0] / math.sqrt(row[SUM_XX])
+    y[0] = 0.5 + slope * request.u[0]
+    clip_into(request.region, y)
     return ALONE
 
 
 @compiled
-def _tell(
-    cfg: Sampler,
-    row: Array,
-    pool: Array,
-    ticket: int,
-    u: Array,
-    work: Array,
-    y: Array,
-    z: float,
-    gradient: Array,
-    elapsed: float,
-    asked: bool,
-) -> None:
-    row[SUM_XX] += u[0] * u[0]
-    row[SUM_XY] += u[0] * z
+def _tell(cfg: SamplerConfig, row: Array, pool: Array, seen: Observation, work: Array) -> Foreseen:
+    row[SUM_XX] += seen.u[0] * seen.u[0]
+    row[SUM_XY] += seen.u[0] * seen.z
     row[SEEN] += 1.0
+    return UNFORESEEN
 
 
 @compiled
-def _best(cfg: Sampler, row: Array, u: Array, work: Array, y: Array) -> None:
-    y[0] = min(max(0.5 + row[SUM_XY] / row[SUM_XX] * u[0], 0.0), 1.0)
+def _best(cfg: SamplerConfig, row: Array, request: Request, work: Array, y: Array) -> None:
+    y[0] = 0.5 + row[SUM_XY] / row[SUM_XX] * request.u[0]
+    clip_into(request.region, y)
 
 
 @compiled
 def _inherit(
-    cfg: Sampler, parent: Array, child: Array, low: Array, high: Array, keep: float
+    cfg: SamplerConfig, parent: Array, child: Array, low: Array, high: Array, keep: float
 ) -> None:
     half = 0.5 * (high[0] - low[0])  # a slope per u of the parent, in u of the child
     child[SUM_XX] = parent[SUM_XX] * half * half
@@ -213,20 +222,19 @@ def _inherit(
 
 
 @compiled
-def _progress(cfg: Sampler, row: Array) -> int:
+def _progress(cfg: SamplerConfig, row: Array) -> int:
     return int(row[SEEN])
 
 
 register(
-    Sampler,
+    SamplerConfig,
     Learner(
         width=lambda cfg: 3,
         pool_width=lambda cfg: 3,
         draws=lambda cfg: 1,
         uses_context=lambda cfg: True,
-        uses_gradient=lambda cfg: False,
         init=_init,
-        ask=_ask,
+        decide=_decide,
         tell=_tell,
         best=_best,
         inherit=_inherit,
@@ -235,16 +243,12 @@ register(
 )
 
 
-class SamplingPolicy(BinnedPolicy):
+def sampling_policy(grid: bool, rng: Any = None) -> ca.Policy:
     """A policy of the learner above, in bins by count."""
-
-    def __init__(self, context: ca.Box, decision: ca.Box, *, grid: bool, rng: Any = None) -> None:
-        self.grid = grid
-        super().__init__(context, decision, start=None, rng=rng, settings={})
-
-    def _design(self, horizon: Any, hints: Any) -> tuple[Any, Any]:
-        learner = Sampler(1, 0.1)
-        return (Grid(1, 4) if self.grid else Tree(1, np.array([20.0, 40.0]))), learner
+    partition: Any = ca.Grid(4) if grid else ca.Tree([20, 40])
+    return ca.Policy(
+        ca.Box.unit(1), ca.Box.unit(1), partition=partition, learner=Sampler(0.1), rng=rng
+    )
 
 
 @pytest.mark.parametrize("grid", [True, False])
@@ -257,21 +261,23 @@ def test_a_learner_whose_observations_stand_alone(grid: bool) -> None:
     problem = ca.Problem(
         context=ca.Box.unit(1), decision=ca.Box.unit(1), mean_payoff=mean_payoff, noise=0.0
     )
-    policy = SamplingPolicy(ca.Box.unit(1), ca.Box.unit(1), grid=grid)
+    policy = sampling_policy(grid)
     run = ca.simulate(policy, problem, horizon=500, rng=3)
     streams = np.random.SeedSequence(3, spawn_key=(0,)).spawn(3)
     live = policy.copy(rng=np.random.default_rng(streams[2]))
     for x in problem.draw_contexts(np.random.default_rng(streams[0]), 500):
         decision = live.ask(x)
         live.tell(decision, problem.mean_payoff(x, decision.value))
-    np.testing.assert_array_equal(run.policies[0].engine.rows, live.engine.rows)
+    states = run.policies[0].life.model.state, live.life.model.state
+    for ours, theirs in zip(*states, strict=True):
+        np.testing.assert_array_equal(ours.view(np.int64), theirs.view(np.int64))
     assert len({float(live.ask([0.3]).value[0]) for _ in range(9)}) == 9
     assert len(live.bins()) == 4
 
 
 @pytest.mark.parametrize("grid", [True, False])
 def test_late_observations_that_stand_alone_go_to_the_bin_of_their_context(grid: bool) -> None:
-    policy = SamplingPolicy(ca.Box.unit(1), ca.Box.unit(1), grid=grid, rng=0)
+    policy = sampling_policy(grid, rng=0)
     late = policy.ask([0.9])
     for x in itertools.islice(itertools.cycle([0.1, 0.3, 0.6, 0.8]), 400):
         policy.tell(policy.ask([x]), 0.0)

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 import continuarm as ca
-from continuarm.errors import InputError, SettingsError, UnknownDecisionError
+from continuarm.core.state import ROWS_USED
+from continuarm.errors import AlreadyToldError, InputError, SettingsError, UnknownDecisionError
 from tests.test_policies import make, slope, state
 
 
-def climber(**more: Any) -> ca.StaticKWSA:
+def climber(**more: Any) -> ca.Policy:
     """Kiefer–Wolfowitz in one dimension without contexts: stencils of two decisions."""
     settings: dict[str, Any] = {"bins": 1, "step": 0.05, "width": 0.1}
     return ca.StaticKWSA(ca.Box.unit(0), ca.Box.unit(1), **(settings | more))
@@ -22,11 +23,19 @@ def climber(**more: Any) -> ca.StaticKWSA:
 
 def pool_in_use(policy: Any) -> int:
     """Stencils that hold a row of the pool."""
-    pool = policy.engine.pool
+    pool = policy.life.model.state.pool
     free, count = int(pool[0, 0]), 0
     while free > 0:
         free, count = int(pool[free, 0]), count + 1
     return int(pool[0, 1]) - 1 - count
+
+
+def learned(policy: Any) -> tuple[bytes, ...]:
+    """All that a policy knows, however much room its arrays have."""
+    counts, nodes, rows, pool = policy.life.model.state
+    used, pooled = int(counts[ROWS_USED]), int(pool[0, 1])
+    arrays = counts, nodes, rows[:used], pool[:pooled]
+    return tuple(array.tobytes() for array in arrays)
 
 
 class TestStencils:
@@ -119,7 +128,7 @@ class TestStencils:
             waiting.append(policy.ask([rng.random()]))
             if rng.random() < 0.7 and len(waiting) > 5:
                 told = waiting.pop(int(rng.integers(len(waiting))))
-                if told.id > policy._open.next_id - 30:
+                if told.id > policy.life.open.asked - 30:
                     policy.tell(told, float(rng.standard_normal()))
             waiting = waiting[-40:]
         assert policy.open_decisions <= 40
@@ -133,7 +142,7 @@ class TestStencils:
             decision = policy.ask()
             if rng.random() > 0.2:
                 policy.tell(decision, -float(((decision.value - 0.2) ** 2).sum()))
-        assert policy.bins()[0].completed > 250
+        assert policy.bins()[0].progress > 250
         assert np.abs(policy.recommend() - 0.2).max() < 0.1
 
 
@@ -162,13 +171,16 @@ class TestTokens:
             opened.append(policy.ask([37, 1000]))
             policy.save(tmp_path / "policy")
             policy = ca.load(tmp_path / "policy")
-        assert len(policy._open.tokens) == 6
+        assert len(policy._tokens.tokens) == 6
         for decision in opened[:4]:
             policy.tell(decision, 1.0)
         twin = policy.copy()
         for one in (policy, twin):
             one.tell(opened[4], 1.0)
-        assert len(twin._open.tokens) == 2
+        assert len(twin._tokens.tokens) == 6
+        for one in (policy, twin):
+            with pytest.raises(AlreadyToldError):
+                one.tell(opened[0], 1.0)
         with pytest.raises(UnknownDecisionError, match="of another"):
             twin.tell(policy.ask([37, 1000]), 1.0)
 
@@ -182,11 +194,13 @@ class TestTimeToLive:
         again = policy.ask()  # the fourth: the first is three decisions old
         assert again.value[0] == late.value[0] == 0.5
         before = state(policy)
-        with pytest.raises(UnknownDecisionError, match="older than its time to live"):
+        with pytest.raises(
+            UnknownDecisionError, match="within 3 decisions, but decision 0 has expired"
+        ):
             policy.tell(late, 1.0)
         assert state(policy) == before
         policy.tell(again, 0.0)
-        assert policy.bins()[0].completed == 1
+        assert policy.bins()[0].progress == 1
 
     def test_in_the_callers_time(self) -> None:
         policy = climber(ttl_seconds=60)
@@ -201,6 +215,26 @@ class TestTimeToLive:
         assert policy.expire(now=1120.0) == 1
         with pytest.raises(InputError, match="finite number of seconds"):
             policy.ask(now=math.nan)
+
+    def test_a_refused_question_gives_up_nothing(self) -> None:
+        """Although it comes when the time of another decision is over."""
+        policy = ca.StaticKWSA(
+            ca.Box.unit(1), ca.Box.unit(1), bins=1, step=0.05, ttl=1, ttl_seconds=60
+        )
+        policy.ask([0.5], now=0.0)
+        before, heard = state(policy), list[Any]()
+        policy.listen(heard.append)
+        for wrong in ([1.5], [math.nan]):
+            with pytest.raises(InputError):
+                policy.ask(wrong, now=100.0)
+        for within in (ca.Box([0.5], [1.5]), ca.Box.unit(2)):
+            with pytest.raises(InputError):
+                policy.ask([0.5], within=within, now=100.0)
+        with pytest.raises(InputError):
+            policy.ask_many([[0.5], [1.5]], now=100.0)
+        assert state(policy) == before
+        assert heard == []
+        assert policy.expire(now=100.0) == 1
 
     def test_never(self) -> None:
         policy = climber(ttl=None)
@@ -239,8 +273,8 @@ class TestTimeToLive:
                 told.tell(twin, payoff)
             else:
                 told.forget(twin)
-        used = len(told.engine.rows)
-        np.testing.assert_array_equal(silent.engine.rows[:used], told.engine.rows)
+        assert learned(silent) == learned(told)
+        assert [b.asked for b in silent.bins()] == [b.asked for b in told.bins()]
 
     def test_silence_needs_a_time(self) -> None:
         with pytest.raises(SettingsError, match="`ttl` or `ttl_seconds` is needed with `missing`"):
@@ -256,8 +290,9 @@ class TestTimeToLive:
             climber(**wrong)
 
     def test_silence_has_no_gradient(self) -> None:
-        with pytest.raises(TypeError, match="missing"):
-            ca.RobbinsMonro(ca.Box.unit(0), ca.Box.unit(1), step=1.0, bins=1, missing=0.0)  # type: ignore[call-arg]
+        boxes = ca.Box.unit(0), ca.Box.unit(1)
+        with pytest.raises(SettingsError, match=r"silence has no gradient, but got missing=0\.0"):
+            ca.RobbinsMonro(*boxes, step=1.0, bins=1, ttl=9, missing=0.0)
 
 
 @pytest.mark.parametrize(
@@ -362,9 +397,9 @@ def test_copies_made_while_others_ask_and_tell_are_whole() -> None:
     try:
         for _ in range(300):
             for twin in (policy.copy(), pickle.loads(pickle.dumps(policy))):
-                tickets = [(one[0], one[1]) for one in twin._open.waiting.values()]
+                tickets = [(one[0], one[1]) for one in twin.life.open.open.values()]
                 assert len(set(tickets)) == len(tickets)
-                assert all(twin.engine.holds(*ticket) for ticket in tickets)
+                assert all(twin.life.model.holds(*ticket) for ticket in tickets)
                 assert pool_in_use(twin) <= len(tickets) + 1
     finally:
         stop.set()
@@ -379,3 +414,24 @@ def test_an_arm_whose_first_payoff_was_lost_is_asked_again() -> None:
     policy.tell(asked[2], 1.0)
     assert policy.ask().value[0] == asked[1].value[0]
     assert policy.ask().value[0] != asked[1].value[0]
+
+
+@pytest.mark.parametrize("name", ["StaticKWSA", "SurfaceSampling"])
+def test_a_question_within_limits_is_counted_where_it_was_asked(name: str) -> None:
+    """A stencil teaches nothing within limits: no bin is made, and none was asked."""
+    options = {"bins": 2, "step": 1.0} if name == "StaticKWSA" else {}
+    policy = getattr(ca, name)(ca.Box([0], [1]), ca.Box([0], [1]), **options)
+    decision = policy.ask([0.2], within=ca.Box([0.6], [0.7]))
+    assert policy.life.asked_per_bin == [1]
+    policy.tell(decision, 1.0)
+    assert policy.life.asked_per_bin == ([1] if name == "StaticKWSA" else [0, 1])
+
+
+def test_expire_keeps_the_time_although_nothing_is_due() -> None:
+    policy = ca.SurfaceSampling(ca.Box([0], [1]), ca.Box([0], [1]), ttl_seconds=10.0)
+    assert policy.expire(now=50.0) == 0
+    decision = policy.ask([0.5], now=3.0)  # a clock that went back
+    assert policy.expire(now=59.0) == 0
+    assert policy.expire(now=60.0) == 1
+    with pytest.raises(UnknownDecisionError):
+        policy.tell(decision, 1.0)

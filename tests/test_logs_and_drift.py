@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 import continuarm as ca
+from continuarm.core.learners.iterate import COUNT
+from continuarm.core.state import HEAD, TOLD
 from continuarm.errors import InputError, SettingsError
-from continuarm.learners import kiefer_wolfowitz
-from continuarm.partitions import protocol as partition
-from continuarm.problems.worlds import compiled_helper, tracking
+from continuarm.problems.building import compiled_helper, tracking
 from tests.test_policies import POLICIES, make, state
 
 
@@ -83,9 +83,9 @@ def test_a_bad_log_changes_nothing(change: dict[str, Any], message: str) -> None
 
 def test_a_log_on_the_edge_of_the_box_finds_its_arm() -> None:
     policy = ca.UniformUCB(ca.Box.unit(0), ca.Box([0.0], [1.0], names=["y"]), bins=1, arms=5)
-    rows = policy.engine.rows.shape
+    rows = policy.life.model.state.rows.shape
     policy.learn_from({"y": [1.0, 1.0, 0.0], "payoff": [5.0, 5.0, 1.0]})
-    assert policy.engine.rows.shape == rows
+    assert policy.life.model.state.rows.shape == rows
     assert policy.recommend()[0] == pytest.approx(0.9)
 
 
@@ -147,5 +147,5 @@ def test_memory_counts_the_time_before_a_split() -> None:
     for _ in range(5000):
         policy.tell(policy.ask([0.2]), 0.0)
     policy.tell(policy.ask([0.8]), 0.0)
-    (row,) = [r for r in policy.engine.rows[1:4] if r[partition.TOLD] == 1.0]
-    assert 1.0 <= row[partition.HEAD + kiefer_wolfowitz.COUNT] < 1.0 + 100 * np.exp(-5)
+    (row,) = [r for r in policy.life.model.state.rows[1:4] if r[TOLD] == 1.0]
+    assert 1.0 <= row[HEAD + COUNT] < 1.0 + 100 * np.exp(-5)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import continuarm as ca
-from continuarm.jit import Array
+from continuarm.core.compiling import Array
 from tests import worlds
 
 HORIZON = 1500
@@ -65,9 +65,8 @@ def check(problem: ca.Problem, pair: Pair) -> None:
     best = problem.best_many(contexts)[1]
     payoffs = [problem.mean_payoff(x, y) for x, y in zip(contexts, expected, strict=True)]
     np.testing.assert_allclose(run.regret[0], np.cumsum(best - payoffs), rtol=1e-9, atol=1e-12)
-    compiled, stepped = run.policies[0].engine, live.engine
-    for name in ("nodes", "rows", "pool"):  # the compiled run is the live policy, bit for bit
-        ours, theirs = getattr(compiled, name), getattr(stepped, name)
+    states = run.policies[0].life.model.state, live.life.model.state
+    for ours, theirs in zip(*states, strict=True):  # the compiled run is the live policy
         np.testing.assert_array_equal(ours.view(np.int64), theirs.view(np.int64))
 
 

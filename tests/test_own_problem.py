@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import continuarm as ca
+from continuarm.core.compiling import Array
 from continuarm.errors import ProblemError, SettingsError
-from continuarm.jit import Array
 
 
 def own(**changes: Any) -> ca.Problem:

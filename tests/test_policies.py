@@ -7,8 +7,14 @@ import numpy as np
 import pytest
 
 import continuarm as ca
-from continuarm.errors import InputError, SettingsError, StepWarning, UnknownDecisionError
-from continuarm.policies.policy import BinnedPolicy
+from continuarm.core.state import TOLD
+from continuarm.errors import (
+    AlreadyToldError,
+    InputError,
+    SettingsError,
+    StepWarning,
+    UnknownDecisionError,
+)
 
 CONTEXT = ca.Box([18, 0], [90, 2.5e5], names=["age", "income"])
 DECISION = ca.Box([1.0, 1.0, 0.5], [9.0, 9.0, 4.0], names=["price", "fee", "bid"])
@@ -29,7 +35,7 @@ def contexts(n: int, seed: int = 0) -> Any:
     return CONTEXT.from_unit(np.random.default_rng(seed).random((n, 2)))
 
 
-def learn(policy: BinnedPolicy, n: int, seed: int = 0) -> list[Any]:
+def learn(policy: ca.Policy, n: int, seed: int = 0) -> list[Any]:
     """Some rounds against a payoff; the decisions."""
     values, rng = [], np.random.default_rng(seed)
     for x in contexts(n, seed):
@@ -42,22 +48,15 @@ def learn(policy: BinnedPolicy, n: int, seed: int = 0) -> list[Any]:
     return values
 
 
-def slope(policy: BinnedPolicy, gap: Any) -> dict[str, Any]:
-    if isinstance(policy, ca.RobbinsMonro):
+def slope(policy: ca.Policy, gap: Any) -> dict[str, Any]:
+    if policy.uses_gradient:
         return {"gradient": -2 * gap / policy.decision.span}
     return {}
 
 
-def state(policy: BinnedPolicy) -> tuple[Any, ...]:
+def state(policy: ca.Policy) -> bytes:
     """Everything that could change."""
-    engine = policy.engine
-    arrays = [engine.nodes.tobytes(), engine.rows.tobytes(), engine.pool.tobytes()]
-    return (
-        *arrays,
-        str(policy._rng.bit_generator.state),
-        sorted(policy._open.waiting),
-        policy._open.next_id,
-    )
+    return policy.snapshot()
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -116,8 +115,8 @@ class TestEveryPolicy:
         for b in bins:
             assert ((CONTEXT.low <= b.low) & (b.low < b.high) & (b.high <= CONTEXT.high)).all()
             assert b.asked >= 0
-            assert ((DECISION.low <= b.iterate) & (b.iterate <= DECISION.high)).all()
-        if not isinstance(policy, ca.AdaptiveKWSA | ca.SurfaceSampling):
+            assert ((DECISION.low <= b.best) & (b.best <= DECISION.high)).all()
+        if policy.name not in ("AdaptiveKWSA", "SurfaceSampling"):
             assert sum(b.asked for b in bins) == sum(b.told for b in bins) == 500
 
     def test_a_repeated_or_unknown_decision_is_refused(self, name: str) -> None:
@@ -126,9 +125,11 @@ class TestEveryPolicy:
         extra = slope(policy, np.zeros(3))
         policy.tell(decision, 1.0, **extra)
         before = state(policy)
-        for unknown in (decision, decision.id, 12345):
-            with pytest.raises(UnknownDecisionError, match=r"must be open \(.*\), but got"):
+        for unknown in (decision, decision.id):
+            with pytest.raises(AlreadyToldError, match="a decision is told once, but"):
                 policy.tell(unknown, 1.0, **extra)
+        with pytest.raises(UnknownDecisionError, match="handed out, but 12345 was not"):
+            policy.tell(12345, 1.0, **extra)
         for unknown in ("x", None, True, 1.0):
             with pytest.raises(UnknownDecisionError, match="a Decision or its number is needed"):
                 policy.tell(unknown, 1.0, **extra)
@@ -214,15 +215,21 @@ def test_depth_zero_is_one_bin() -> None:
     np.testing.assert_array_equal(learn(static, 300), learn(adaptive, 300))
 
 
-def test_a_policy_that_misses_something_says_so_when_it_is_asked() -> None:
+def test_a_policy_that_misses_something_says_so_when_it_is_made() -> None:
     with pytest.raises(SettingsError, match="`curvature` or `step` is needed, but got neither"):
-        ca.StaticKWSA(CONTEXT, DECISION, horizon=100).ask([37, 0])
+        ca.StaticKWSA(CONTEXT, DECISION, horizon=100)
     with pytest.raises(SettingsError, match="`horizon` is needed for bins='printed'"):
-        ca.StaticKWSA(CONTEXT, DECISION, curvature=1.0).ask([37, 0])
+        ca.StaticKWSA(CONTEXT, DECISION, curvature=1.0)
+    with pytest.raises(SettingsError, match="`horizon` is needed for depth='printed'"):
+        ca.AdaptiveKWSA(CONTEXT, DECISION, curvature=1.0)
+    with pytest.raises(SettingsError, match="`horizon` is needed where `bins` or `arms`"):
+        ca.UniformUCB(CONTEXT, DECISION)
+    with pytest.raises(SettingsError, match="`curvature` is needed where `step` is not given"):
+        ca.RobbinsMonro(CONTEXT, DECISION, horizon=100)
     with pytest.raises(SettingsError, match="`curvature_max`"):
         ca.AdaptiveKWSA(
             CONTEXT, DECISION, horizon=10**4, curvature=1.0, split_after="appendix", depth=2
-        ).ask([37, 0])
+        )
 
 
 @pytest.mark.parametrize(
@@ -256,7 +263,7 @@ def test_a_policy_that_misses_something_says_so_when_it_is_asked() -> None:
 )
 def test_a_bad_option_is_refused(name: str, option: str, value: Any, rule: str) -> None:
     with pytest.raises((SettingsError, InputError)) as caught:
-        make(name, **{option: value}).ask([37, 0])
+        make(name, **{option: value})
     assert rule in str(caught.value)
 
 
@@ -301,14 +308,19 @@ def test_the_references() -> None:
     assert decision.value.tolist() == [0.5, 0.5]
     oracle.tell(decision, 0.0)
     assert oracle.recommend([0.1]).tolist() == [0.5, 0.5]
-    fixed = ca.Fixed({"a": 0.25, "b": 1})
+    boxes = ca.Box([0], [9], names=["x"]), ca.Box([0, 0], [1, 2], names=["a", "b"])
+    fixed = ca.Fixed(*boxes, value={"a": 0.25, "b": 1})
     assert fixed.ask([3]).as_dict() == {"a": 0.25, "b": 1.0}
     fixed.tell(fixed.ask({"x": 3}), 0.0)
-    for bad in ([], [[1]], ["a"], [float("nan")]):
+    assert fixed.recommend([3]).tolist() == [0.25, 1.0]
+    assert fixed.decide_many([[3], [4]]).tolist() == [[0.25, 1.0]] * 2
+    for bad in ([], [[1]], ["a", 1], [float("nan"), 1], [0.5, 3], {"a": 1}):
         with pytest.raises(InputError):
-            ca.Fixed(bad)
-    with pytest.raises(InputError, match="outside a simulation"):
-        ca.Fixed().recommend()
+            ca.Fixed(*boxes, value=bad)  # type: ignore[arg-type]
+    for outside in ([10], {"y": 3}):
+        with pytest.raises(InputError):
+            fixed.ask(outside)
+    assert ca.Fixed(*boxes).recommend([3]).tolist() == [0.5, 1.0]  # the centre
 
 
 def test_one_policy_serves_many_threads() -> None:
@@ -331,9 +343,9 @@ def test_one_policy_serves_many_threads() -> None:
     for thread in threads:
         thread.join()
     assert failures == []
-    rows = policy.engine.rows
-    assert rows[:, 2].sum() == rows[:, 3].sum() == 8000  # asked, told
-    assert not policy._open.waiting
+    assert policy.life.model.state.rows[:, TOLD].sum() == 8000
+    assert sum(policy.life.asked_per_bin) == policy.life.open.asked == 8000
+    assert not policy.life.open.open
 
 
 @pytest.mark.parametrize("settings", [{"width": 1e-6}, {"width": 0.5}, {"step": 1e250}])

@@ -1,5 +1,6 @@
 """The project as a whole: style, types, imports, the README's commands, caches, extras."""
 
+import json
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ import tomllib
 from importlib import metadata
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -20,6 +22,28 @@ BIN = Path(sys.executable).parent
 SIMULATION = """
 import continuarm as ca
 print(ca.simulate("static-kwsa", "two-communities", horizon=1000, rng=0, checkpoints=1).mean[-1])
+"""
+KEYS = """
+import json
+worlds = ["two-communities", "communities-loud", "hard", "quadratic", "kink"]
+experiment = ca.Experiment(
+    policies=["static-kwsa", "recommended", "fixed"],
+    problems=worlds,
+    horizons=[100, 200],
+    replications=2,
+)
+tasks = experiment.tasks()
+print(json.dumps({world: sorted(t.key for t in tasks if t.problem == world) for world in worlds}))
+"""
+NEW_WORLD = """
+from continuarm.problems.building import tracking, compiled_helper
+from continuarm.problems.entry import Entry
+
+@compiled_helper
+def target(x, i):
+    return 0.3 * x[0] + 0.1 * i
+
+WORLDS = {"mine": Entry(lambda *, noise=0.1: tracking(1, 2, target, noise=noise), ("mine",))}
 """
 
 
@@ -73,6 +97,26 @@ def test_all_public_names_load() -> None:
         ca.nothing  # noqa: B018
 
 
+def test_no_module_hides_a_public_name() -> None:
+    """Importing `continuarm.x` makes it an attribute of the package, whatever `x` was there."""
+    code = """
+import pkgutil
+from importlib import import_module
+import continuarm as ca
+for module in pkgutil.walk_packages(ca.__path__, "continuarm."):
+    if not module.name.endswith("__main__"):
+        import_module(module.name)
+for name, home in ca._HOME.items():
+    module = import_module(f"continuarm.{home}")
+    wanted = module if name in ca._MODULES else getattr(module, name)
+    if getattr(ca, name) is not wanted:
+        print(name, getattr(ca, name))
+"""
+    done = run(sys.executable, "-c", code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+
+
 def test_importing_loads_nothing_heavy() -> None:
     code = "import sys, continuarm; print([m for m in ('numpy', 'numba') if m in sys.modules])"
     assert run(sys.executable, "-c", code).stdout == "[]\n"
@@ -108,22 +152,106 @@ def copied(tmp_path: Path) -> Path:
     return target.parent
 
 
-def test_machine_code_is_cached_and_an_edit_anywhere_recompiles(copied: Path) -> None:
-    where = {"PYTHONPATH": str(copied), "NUMBA_CACHE_DIR": str(copied.parent / "cache")}
-    first = run(sys.executable, "-c", SIMULATION, cwd=copied, **where)
-    files = sorted((copied.parent / "cache").rglob("*.nbc"))
-    assert first.returncode == 0, first.stderr
-    assert files
-    again = run(sys.executable, "-c", SIMULATION, cwd=copied, **where)
-    assert again.stdout == first.stdout
-    assert sorted((copied.parent / "cache").rglob("*.nbc")) == files
-    learner = copied / "continuarm" / "learners" / "kiefer_wolfowitz.py"
+class Ran(NamedTuple):
+    """What a new process printed, and what lies in the cache then."""
+
+    regret: float
+    keys: dict[str, list[str]]
+    machine_code: set[str]
+
+
+def ran(copied: Path, more: str = "") -> Ran:
+    """Simulate with the copy of the package, in a new process with a cache of the copy's own."""
+    cache = copied.parent / "cache"
+    where = {"PYTHONPATH": str(copied), "NUMBA_CACHE_DIR": str(cache)}
+    done = run(sys.executable, "-c", SIMULATION + KEYS + more, cwd=copied, **where)
+    assert done.returncode == 0, done.stderr
+    regret, keys = done.stdout.splitlines()[:2]
+    return Ran(float(regret), json.loads(keys), {path.name for path in cache.rglob("*.nbc")})
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new))
+
+
+def changed(one: Ran, two: Ran) -> set[str]:
+    """The worlds whose keys differ; those of a world do so together."""
+    for world, keys in one.keys.items():
+        assert len(set(keys)) == len(keys) == len(two.keys[world])
+        assert not set(keys) & set(two.keys[world]) or keys == two.keys[world]
+    return {world for world, keys in one.keys.items() if keys != two.keys[world]}
+
+
+def test_machine_code_is_cached_and_an_edit_of_the_core_recompiles(copied: Path) -> None:
+    first = ran(copied)
+    assert first.machine_code
+    assert ran(copied) == first
+    learner = copied / "continuarm" / "core" / "learners" / "kiefer_wolfowitz.py"
     step = "step = cfg.step / (row[COUNT] + STALE * age)"
-    assert step in learner.read_text()
-    learner.write_text(learner.read_text().replace(step, "step = 0.5 * cfg.step / row[COUNT]"))
-    edited = run(sys.executable, "-c", SIMULATION, cwd=copied, **where)
-    assert edited.returncode == 0, edited.stderr
-    assert edited.stdout != first.stdout
+    edit(learner, step, "step = 0.5 * cfg.step / row[COUNT]")
+    edited = ran(copied)
+    assert edited.regret != first.regret
+    assert changed(first, edited) == set(first.keys)
+    assert edited.machine_code > first.machine_code
+    assert ran(copied) == edited
+
+
+def test_a_new_file_outside_the_core_recompiles_nothing_and_keeps_finished_runs(
+    copied: Path,
+) -> None:
+    package = copied / "continuarm"
+    first = ran(copied)
+    (package / "service").mkdir()
+    (package / "service" / "__init__.py").write_text("")
+    (package / "service" / "http.py").write_text("import continuarm as ca\nPORT = 8000\n")
+    worlds = package / "problems" / "worlds"
+    (worlds / "mine.py").write_text(NEW_WORLD)
+    edit(worlds / "__init__.py", "    paper.WORLDS,\n", "    paper.WORLDS,\n    mine.WORLDS,\n")
+    edit(worlds / "__init__.py", "    logit,\n", "    logit,\n    mine,\n")
+    assert ran(copied) == first
+    more = """
+import continuarm.service.http
+print(ca.problem("mine"), ca.problem("mine", noise=0.3).noise)
+"""
+    assert ran(copied, more) == first
+    for room in ("live", "live/named", "lab", "problems", "paper", "cli", "."):
+        (package / room / "further.py").write_text("NUMBER = 1\n")
+    assert ran(copied).machine_code == first.machine_code
+
+
+def test_an_edit_of_a_world_is_seen_in_that_world_only(copied: Path) -> None:
+    """In its numbers, in its machine code, and in what counts as a finished run of it."""
+    first = ran(copied)
+    paper = copied / "continuarm" / "problems" / "worlds" / "paper.py"
+    edit(paper, "f1 = -((y[0] - y[1]) ** 2)", "f1 = -2.0 * ((y[0] - y[1]) ** 2)")
+    edited = ran(copied)
+    assert edited.regret != first.regret
+    assert changed(first, edited) == {"two-communities", "communities-loud"}
+    new = edited.machine_code - first.machine_code
+    assert new
+    assert all("two_communities" in name for name in new)
+    edit(paper, "near, far = abs(x[0] - 0.1)", "near, far = abs(x[0] - 0.2)")  # a helper of it
+    helped = ran(copied)
+    assert helped.regret not in (first.regret, edited.regret)
+    assert changed(edited, helped) == {"two-communities", "communities-loud"}
+    edit(paper, "total += y[i] * (2.0", "total += y[i] * (3.0")
+    assert changed(helped, ran(copied)) == {"hard"}
+
+
+def test_what_is_loaded_before_does_not_matter_for_the_cache(copied: Path) -> None:
+    """Many problems in one process need no machine code that each of them alone would not."""
+    worlds = ["two-communities", "communities-loud", "hard", "plane", "kink"]
+    cache = {k: copied.parent / f"cache-{k}" for k in ("alone", "together")}
+    code = "import continuarm as ca\nfor name in {}: ca.problem(name).functions"
+    for k, groups in {"alone": [[name] for name in worlds], "together": [worlds]}.items():
+        for group in groups:
+            where = {"PYTHONPATH": str(copied), "NUMBA_CACHE_DIR": str(cache[k])}
+            done = run(sys.executable, "-c", code.format(group), cwd=copied, **where)
+            assert done.returncode == 0, done.stderr
+    names = {k: {path.name for path in cache[k].rglob("*.nbc")} for k in cache}
+    assert names["together"] == names["alone"]
 
 
 def test_each_pair_of_classes_has_an_index_of_its_own(copied: Path) -> None:
@@ -139,13 +267,14 @@ def test_each_pair_of_classes_has_an_index_of_its_own(copied: Path) -> None:
     ]
     assert [process.wait() for process in processes] == [0, 0]
     names = [path.name for path in (copied.parent / "cache").rglob("*.nbi")]
-    for pair in ("Grid_KieferWolfowitz", "Grid_GridUCB"):
-        assert sum(pair in name and name.startswith("driver") for name in names) == 1
+    loops = [name for name in names if name.startswith("loops.run_entry")]
+    for pair in ("GridConfig_KieferWolfowitzConfig", "GridConfig_GridUCBConfig"):
+        assert sum(f"_{pair}_" in name for name in loops) == 1
 
 
 def test_it_works_where_no_cache_can_be_written(copied: Path) -> None:
     """Folders that are files: nobody, not even root, can write into them."""
-    for folder in [copied / "continuarm", *(copied / "continuarm").glob("*/")]:
+    for folder in [copied / "continuarm", *(copied / "continuarm").rglob("*/")]:
         (folder / "__pycache__").write_text("")
     nowhere = copied / "file"
     nowhere.write_text("")

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import continuarm as ca
-from continuarm.engine import Engine
+from continuarm.core.compiling import Array
+from continuarm.core.partitions.evidence_tree import DIMENSION, RENEWER, USED
+from continuarm.core.state import FREE_ROWS, ROWS_USED
 from continuarm.errors import InputError, SettingsError
-from continuarm.jit import Array
-from continuarm.learners.kiefer_wolfowitz import KieferWolfowitz
-from continuarm.partitions.evidence_tree import EvidenceTree
+from continuarm.live.named.by_name import maker_of
+from tests.test_live import learned
 
 WORLD = ca.problem("two-communities")
 
@@ -75,8 +76,8 @@ def test_the_horizon_is_never_handed_to_it() -> None:
     short = ca.simulate("recommended", WORLD, horizon=2000, rng=1, checkpoints=1)
     long = ca.simulate("recommended", WORLD, horizon=30_000, rng=1, checkpoints=[2000])
     assert short.regret[0, -1] == long.regret[0, 0]
-    assert ca.SurfaceSampling.anytime
-    assert not ca.AdaptiveKWSA.anytime
+    assert not maker_of("recommended").plans({})
+    assert maker_of("adaptive-kwsa").plans({})
 
 
 @pytest.mark.parametrize("name", ["two-communities", "linear-demand"])
@@ -92,8 +93,8 @@ def test_live_and_compiled_are_the_same_bits(name: str) -> None:
     for x in problem.draw_contexts(np.random.default_rng(streams[0]), 2**14)[:n]:
         decision = live.ask(x)
         live.tell(decision, problem.payoff(x, decision.value, noise))
-    np.testing.assert_array_equal(compiled.engine.rows, live.engine.rows)
-    np.testing.assert_array_equal(compiled.engine.nodes, live.engine.nodes)
+    assert learned(compiled) == learned(live)
+    assert compiled.life.open.asked == live.life.open.asked == n
 
 
 def wave(dx: int, noise: float = 0.1) -> ca.Problem:
@@ -119,9 +120,10 @@ def test_dimensions_that_do_not_matter_are_seldom_cut_and_cost_little(dx: int) -
     run = ca.simulate("recommended", wave(dx), horizon=30_000, replications=2, rng=0)
     cuts = np.zeros(dx)
     for policy in run.policies:
-        for node in policy.engine.nodes[1 : int(policy.engine.nodes[0, 0])]:
-            if node[0] >= 0:
-                cuts[int(node[0])] += 1
+        nodes = policy.life.model.state.nodes
+        for node in nodes[1 : int(nodes[0, USED])]:
+            if node[DIMENSION] >= 0:
+                cuts[int(node[DIMENSION])] += 1
     assert cuts[0] >= 2
     assert cuts[1:].max() < cuts[0]
     alone = ca.simulate("recommended", wave(1), horizon=30_000, replications=2, rng=0)
@@ -138,9 +140,10 @@ def test_bins_are_exactly_one_per_context_and_rows_are_used_again() -> None:
         assert sum(bool(((b.low <= x) & (x < b.high)).all()) for b in bins) == 1
     volume = sum(float(np.prod(b.high - b.low)) for b in bins)
     assert volume == pytest.approx(1.0)
-    nodes = policy.engine.nodes
-    used, free = int(nodes[0, 1]) - 1, int(nodes[0, 3])
-    running = sum(1 for node in nodes[1 : int(nodes[0, 0])] if node[0] < 0 and node[7] > 0)
+    counts, nodes, _, _ = policy.life.model.state
+    used, free = int(counts[ROWS_USED]) - 1, int(counts[FREE_ROWS])
+    leaves = [node for node in nodes[1 : int(nodes[0, USED])] if node[DIMENSION] < 0]
+    running = sum(1 for node in leaves if node[RENEWER] > 0)
     assert used - free == len(bins) + 9 * running  # a bin, and nine challengers with dx = 2
 
 
@@ -187,9 +190,9 @@ def test_many_dimensions_run_with_the_diagonal_alone(dy: int) -> None:
     run = ca.simulate("recommended", problem, horizon=2000, rng=0, checkpoints=[500, 1000])
     rates = np.diff(run.mean) / [500, 1000]
     assert rates[1] < 0.5 * run.mean[0] / 500
-    assert run.policies[0].engine.lcfg.terms == 2 * dy
+    assert run.policies[0].describe()["learner"]["terms"] == 2 * dy
     small = ca.SurfaceSampling(ca.Box.unit(1), ca.Box.unit(5))
-    assert small.engine.lcfg.terms == 5 + 15
+    assert small.describe()["learner"]["terms"] == 5 + 15
 
 
 def test_nothing_makes_it_stop_learning() -> None:
@@ -228,9 +231,9 @@ def test_a_payoff_whose_square_is_infinite_is_refused() -> None:
 
 
 def test_a_split_by_evidence_needs_a_learner_that_foresees() -> None:
-    tree = EvidenceTree(1, 1.0, 4.0, 4.0, 20)
+    boxes, learner = (ca.Box.unit(1), ca.Box.unit(1)), ca.KieferWolfowitz(step=1.0, width=0.2)
     with pytest.raises(SettingsError, match="foresaw a payoff, but got KieferWolfowitz"):
-        Engine(tree, KieferWolfowitz(1, 1.0, 0.2), np.array([0.5]))
+        ca.Policy(*boxes, partition=ca.EvidenceTree(), learner=learner)
 
 
 def test_it_beats_the_papers_algorithm_as_printed() -> None:

@@ -8,10 +8,10 @@ import numpy as np
 import polars
 import pytest
 
-from continuarm import reproduction
 from continuarm.errors import SettingsError
-from continuarm.reproduction import claims, measures
-from continuarm.reproduction.plan import (
+from continuarm.paper import reproduction
+from continuarm.paper.reproduction import claims, measures
+from continuarm.paper.reproduction.plan import (
     CORRECTED,
     PRINTED,
     STUDIES,
@@ -163,6 +163,13 @@ def test_a_second_start_does_nothing_again(folder: Path) -> None:
     assert (folder / "runs.jsonl").read_text() == journal
     assert table is not None
     assert len(table.rows) == 8
+
+
+def test_the_progress_bar_ends_where_it_should(folder: Path) -> None:
+    seen: list[int] = []
+    chosen = ["lower-bound", "contexts"]
+    reproduction.reproduce(folder, quick=True, chosen=chosen, progress=seen.append)
+    assert sum(seen) == reproduction.total_decisions(chosen, quick=True)
 
 
 def test_printed_slopes_lie_where_they_were_measured(runs: polars.DataFrame) -> None:

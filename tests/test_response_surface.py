@@ -8,10 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from continuarm.jit import Array
-from continuarm.learners import response_surface as rs
-from continuarm.learners.boxed_peak import climb, peak
-from continuarm.learners.response_surface import ResponseSurface
+from continuarm.core.compiling import Array
+from continuarm.core.learners import response_surface as rs
+from continuarm.core.learners.boxed_peak import climb, peak
+from continuarm.core.learners.response_surface import ResponseSurface, ResponseSurfaceConfig
+from continuarm.core.request import ALONE, Foreseen, Observation, Region, Request
+
+NO_POOL = np.empty((0, 0))
+
+
+def unit(d: int) -> Region:
+    """The unit cube."""
+    return Region(np.zeros(d), np.ones(d), True)
 
 
 class Surface:
@@ -19,7 +27,8 @@ class Surface:
 
     def __init__(self, dx: int, dy: int, terms: int = 0, varying: int = 0, seed: int = 0) -> None:
         terms = terms or dy + dy * (dy + 1) // 2
-        self.cfg = ResponseSurface(dx, dy, terms, varying or dy, pairs=dx < 3)
+        options: ResponseSurfaceConfig = ResponseSurface().configured(dx, dy)
+        self.cfg = options._replace(terms=terms, varying=varying or dy, pairs=dx < 3)
         self.p = rs.size(self.cfg)
         self.row = np.empty(rs.width(self.cfg))
         self.work = np.empty(rs.scratch(self.cfg))
@@ -28,10 +37,14 @@ class Surface:
         self.observed: list[tuple[Array, Array, float]] = []
         self.weights: list[float] = []
 
-    def tell(self, u: Array, y: Array, z: float) -> None:
+    def tell(self, u: Array, y: Array, z: float) -> Foreseen:
         self.weights.append(self.row[rs.WEIGHT])
         self.observed.append((u, y, z))
-        rs.tell(self.cfg, self.row, self.row, -1, u, self.work, y, z, self.row, 1.0, True)
+        seen = Observation(u, y, z, np.empty(0), 1.0, ALONE, True)
+        return rs.tell(self.cfg, self.row, NO_POOL, seen, self.work)
+
+    def request(self, u: Array, xi: Array) -> Request:
+        return Request(u, unit(self.cfg.dy), np.full(self.cfg.dy, 0.5), xi)
 
     def play(self, n: int) -> None:
         for _ in range(n):
@@ -62,7 +75,7 @@ class Surface:
 
     def triangle(self, row: Array | None = None) -> tuple[Array, Array]:
         row = self.row if row is None else row
-        r, d, k = np.zeros((self.p, self.p)), np.zeros(self.p), rs.START + 3 * self.cfg.dy
+        r, d, k = np.zeros((self.p, self.p)), np.zeros(self.p), rs.TRIED + 2 * self.cfg.dy
         for i in range(self.p):
             r[i, i:] = row[k : k + self.p - i]
             d[i] = row[k + self.p - i]
@@ -103,9 +116,9 @@ def test_residual_and_score_are_one_step_ahead(dx: int, dy: int, terms: int, var
     w, z = surface.row[rs.WEIGHT], 0.7
     h = w * phi @ np.linalg.solve(a, phi)
     e = z - surface.observed[0][2] - phi @ np.linalg.solve(a, b)
-    surface.tell(*surface.observed[-1][:2], z)
-    assert surface.work[surface.p + 1] == pytest.approx(e**2 / (1 + h), rel=1e-8)
-    assert surface.work[surface.p + 2] == pytest.approx(-0.5 * np.log(1 + h), rel=1e-8)
+    foreseen = surface.tell(*surface.observed[-1][:2], z)
+    assert foreseen.square == pytest.approx(e**2 / (1 + h), rel=1e-8)
+    assert foreseen.spread == pytest.approx(-0.5 * np.log(1 + h), rel=1e-8)
     gained = surface.row[rs.DEGREES] - degrees
     assert gained == pytest.approx(w / (1 + h), rel=1e-9)
     assert surface.row[rs.SQUARES] - squares == pytest.approx(gained * e**2 / (1 + h), rel=1e-8)
@@ -162,19 +175,22 @@ def test_decisions_are_the_peaks_of_surfaces_drawn_from_the_posterior() -> None:
     expected = 0.5 - 0.5 * draws[:, 1] / draws[:, 2]
     y, peaks = np.empty(1), []
     for xi in surface.rng.standard_normal((20_000, 2)):
-        rs.ask(surface.cfg, surface.row, surface.row, np.empty(0), surface.work, xi, y)
+        request = surface.request(np.empty(0), xi)
+        rs.decide(surface.cfg, surface.row, NO_POOL, request, surface.work, y)
         peaks.append(y[0])
     error = expected.std() / np.sqrt(20_000)
     assert np.mean(peaks) == pytest.approx(expected.mean(), abs=6 * error)
     assert np.std(peaks) == pytest.approx(expected.std(), rel=0.04)
-    rs.best(surface.cfg, surface.row, np.empty(0), surface.work, y)
+    request = surface.request(np.empty(0), np.empty(0))
+    rs.best(surface.cfg, surface.row, request, surface.work, y)
     assert y[0] == pytest.approx(0.5 - 0.5 * mean[1] / mean[2], rel=1e-9)
 
 
 def climbed(slope: Array, h: Array) -> Array:
     d, v = len(slope), np.empty(len(slope))
     twists = h[np.triu_indices(d, 1)]
-    climb(slope.copy(), np.diag(h).copy(), twists, np.empty(2 * d * d + d), v)
+    region = Region(np.full(d, -1.0), np.ones(d), False)
+    climb(slope.copy(), np.diag(h).copy(), twists, region, np.empty(2 * d * d + d), v)
     return v
 
 
@@ -206,6 +222,7 @@ def test_the_peak_of_a_concave_quadratic_in_the_box(
 
 
 def test_where_the_surface_is_not_concave_the_better_end_is_taken() -> None:
-    assert peak(0.3, 2.0) == peak(0.3, 0.0) == 1.0
-    assert peak(-0.3, 2.0) == -1.0
+    assert peak(0.3, 2.0, -1.0, 1.0) == peak(0.3, 0.0, -1.0, 1.0) == 1.0
+    assert peak(-0.3, 2.0, -1.0, 1.0) == -1.0
+    assert peak(-0.3, 2.0, -0.5, 1.0) == 1.0  # the bend outweighs the slope: 0.7 to 0.4
     np.testing.assert_allclose(climbed(np.array([0.1, 0.5]), np.diag([2.0, -1.0])), [1.0, 0.5])

@@ -2,8 +2,8 @@ import math
 
 import pytest
 
-from continuarm import schedules
 from continuarm.errors import SettingsError
+from continuarm.paper import schedules
 
 
 def test_the_papers_example_has_the_papers_numbers() -> None:

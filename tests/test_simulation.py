@@ -1,14 +1,20 @@
 """What a simulation promises: seeds, streams, checkpoints, copies, own policies."""
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import continuarm as ca
+from continuarm.cli import cli
+from continuarm.core.state import CLOCK
 from continuarm.errors import InputError, ProblemError, SettingsError
+from continuarm.live.named import by_name
 
 WORLD = ca.problem("two-communities")
 NAMES = (
@@ -79,20 +85,16 @@ def test_a_policy_passed_in_is_copied_with_its_state() -> None:
     policy = ca.AdaptiveKWSA(WORLD.context, WORLD.decision, horizon=10_000, curvature=0.34)
     for x in np.random.default_rng(0).random((500, 1)):
         policy.tell(policy.ask(x), 0.0)
-    before = policy.engine.rows.copy()
+    before = policy.snapshot()
     run = ca.simulate(policy, WORLD, horizon=100, rng=0)
-    np.testing.assert_array_equal(policy.engine.rows, before)
-    told = int(sum(row[3] for row in run.policies[0].engine.rows))
-    assert told == 600
+    assert policy.snapshot() == before
+    assert run.policies[0].life.model.state.counts[CLOCK] == 600  # payoffs learned
 
 
 def test_the_problem_tells_what_the_policy_was_not_told() -> None:
     given = ca.StaticKWSA(WORLD.context, WORLD.decision, horizon=3000, curvature=WORLD.curvature)
-    for policy in (
-        "static-kwsa",
-        ca.StaticKWSA,
-        ca.StaticKWSA(WORLD.context, WORLD.decision),
-    ):
+    same: list[Any] = ["static-kwsa", ca.StaticKWSA, ("static-kwsa", {})]
+    for policy in same:
         runs = [ca.simulate(p, WORLD, horizon=3000, rng=0) for p in (given, policy)]
         np.testing.assert_array_equal(runs[0].regret, runs[1].regret)
     unknown = ca.Problem(
@@ -101,7 +103,10 @@ def test_the_problem_tells_what_the_policy_was_not_told() -> None:
     with pytest.raises(SettingsError, match="`curvature` or `step` is needed"):
         ca.simulate("static-kwsa", unknown, horizon=100)
     with pytest.raises(SettingsError, match="needs a problem with `gradient`"):
-        ca.simulate(ca.RobbinsMonro(WORLD.context, WORLD.decision, step=1.0), unknown, horizon=100)
+        ca.simulate(("robbins-monro", {"step": 1.0}), unknown, horizon=100)
+    ready = ca.RobbinsMonro(WORLD.context, WORLD.decision, step=1.0, bins=3)
+    with pytest.raises(SettingsError, match="RobbinsMonro needs a problem with `gradient`"):
+        ca.simulate(ready, unknown, horizon=100)
     with pytest.raises(ProblemError, match="has none"):
         unknown.gradient([0.5], [0.5, 0.5])
 
@@ -127,7 +132,8 @@ def test_a_policy_of_ones_own() -> None:
     assert np.isnan(run.recommend_regret).all()
     with pytest.raises(SettingsError, match="with bins is needed"):
         run.bins()
-    fixed = ca.simulate(ca.Fixed([0.5, 0.55]), WORLD, horizon=200, rng=0)
+    middle = ca.Fixed(WORLD.context, WORLD.decision, value=[0.5, 0.55])
+    fixed = ca.simulate(middle, WORLD, horizon=200, rng=0)
     assert run.regret[0, -1] == pytest.approx(fixed.regret[0, -1], rel=0.3)
 
 
@@ -140,6 +146,168 @@ def test_a_policy_of_ones_own_that_leaves_the_box_is_refused() -> None:
         ca.simulate(Outside, WORLD, horizon=10)
     with pytest.raises(SettingsError, match="must have `ask` and `tell`"):
         ca.simulate(lambda context, decision, horizon, rng: 3, WORLD, horizon=10)
+
+
+class BestOfSome:
+    """A baseline without bins: the best so far of some decisions, each tried in turn first."""
+
+    def __init__(self, decisions: Any) -> None:
+        self.decisions, self.sums = decisions, np.zeros(len(decisions))
+        self.told = np.zeros(len(decisions), int)
+
+    def ask(self, context: Any) -> Any:
+        self.last = int(np.argmax(self.sums / np.maximum(self.told, 1) + 9.0 * (self.told < 3)))
+        return self.decisions[self.last]
+
+    def tell(self, decision: Any, payoff: float) -> None:
+        self.sums[self.last] += payoff
+        self.told[self.last] += 1
+
+
+def best_of_some(
+    context: ca.Box, decision: ca.Box, *, horizon: int, rng: np.random.Generator
+) -> BestOfSome:
+    """Two boxes, and what it wants to know by name: no partition, no learner."""
+    return BestOfSome(decision.from_unit(rng.random((round(horizon**0.3), decision.dim))))
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The baseline by name, until the test is over."""
+    ca.register_policy("best-of-some", best_of_some)
+    return "best-of-some"
+
+
+def test_a_registered_baseline_works_wherever_a_name_is_taken(
+    registered: str, tmp_path: Path
+) -> None:
+    """`simulate`, `compare`, `Experiment` and the command line give the same numbers."""
+    assert registered in by_name.names()
+    horizons, seeds = [100, 300], (0, 1)
+    alone = {
+        horizon: [
+            float(ca.simulate(registered, WORLD, horizon=horizon, rng=seed).regret[0, -1])
+            for seed in seeds
+        ]
+        for horizon in horizons
+    }
+    assert len({*alone[100], *alone[300]}) == 4
+    made = ca.simulate(best_of_some, WORLD, horizon=300, rng=1)
+    assert made.regret[0, -1] == alone[300][1]
+    assert len(made.policies[0].decisions) == 6  # it was told the horizon
+
+    compared = ca.compare(
+        [registered, "fixed"], ["two-communities"], horizons=horizons, replications=2
+    )
+    for horizon in horizons:
+        score = compared.of("two-communities", horizon, registered)
+        assert score.regret.tolist() == alone[horizon]
+
+    experiment = ca.Experiment(
+        policies=[registered], problems=["two-communities"], horizons=horizons, replications=2
+    )
+    table = experiment.run(tmp_path, workers=1)
+    for horizon in horizons:
+        assert table.filter(horizon=horizon)["regret"].to_list() == alone[horizon]
+    assert len((tmp_path / "runs.jsonl").read_bytes().splitlines()) == 4  # it plans
+
+    arguments = ["--horizon", "300", "--replications", "2", "--policy", registered, "--json"]
+    shown = CliRunner().invoke(cli, ["simulate", *arguments])
+    assert shown.exit_code == 0, shown.output
+    runs = ca.simulate(registered, WORLD, horizon=300, replications=2, rng=0)
+    assert json.loads(shown.output)["regret_mean"] == runs.mean.tolist()
+    shown = CliRunner().invoke(cli, ["compare", "--policy", "fixed", *arguments])
+    assert shown.exit_code == 0, shown.output
+    scores = {s["policy"]: s["regret"] for s in json.loads(shown.output)["scores"]}
+    assert scores[registered] == alone[300]
+
+
+def test_a_registered_baseline_learns_from_late_payoffs(registered: str) -> None:
+    """Each decision is told once, or never; the order may be another."""
+
+    class Counts:
+        def __init__(self) -> None:
+            self.asked = 0
+            self.told: list[int] = []
+
+        def ask(self, context: Any) -> Any:
+            self.asked += 1
+            return np.array([self.asked / 1000, 0.5])
+
+        def tell(self, decision: Any, payoff: float) -> None:
+            self.told.append(round(1000 * decision[0]))
+
+    def counts(context: ca.Box, decision: ca.Box) -> Counts:
+        return Counts()
+
+    world = WORLD.with_feedback(delay=lambda rng, n: rng.integers(0, 30, n), lost=0.3)
+    (policy,) = ca.simulate(counts, world, horizon=500, rng=0).policies
+    assert policy.asked == 500
+    assert len(set(policy.told)) == len(policy.told)
+    assert 300 < len(policy.told) < 400
+    assert policy.told != sorted(policy.told)
+    late = ca.simulate(registered, world, horizon=200, rng=0)
+    assert late.regret[0, -1] > 0
+
+
+def test_a_name_that_is_taken_is_refused(registered: str) -> None:
+    ca.register_policy(registered, best_of_some)  # the same again is allowed
+    for name in (registered, "static-kwsa", "", 3):
+        with pytest.raises(SettingsError, match=r"a name .* is needed, but"):
+            ca.register_policy(name, Own)  # type: ignore[arg-type]
+    with pytest.raises(SettingsError, match=r"takes the settings \['horizon', 'rng'\]"):
+        ca.simulate((registered, {"colour": "red"}), WORLD, horizon=10)
+
+
+class Diagonal:
+    """A rule that is known from the start; with `decide_many` it is never asked one by one."""
+
+    def __init__(self) -> None:
+        self.asked, self.blocks = 0, list[int]()
+
+    def ask(self, context: Any) -> Any:
+        self.asked += 1
+        return [context[0], 1.0 - context[0]]
+
+    def tell(self, decision: Any, payoff: float) -> None:
+        raise AssertionError("there is nothing to learn")
+
+
+class DiagonalAtOnce(Diagonal):
+    def decide_many(self, contexts: Any) -> Any:
+        self.blocks.append(len(contexts))
+        return np.column_stack([contexts[:, 0], 1.0 - contexts[:, 0]])
+
+
+class DiagonalOneByOne(Diagonal):
+    def tell(self, decision: Any, payoff: float) -> None:
+        pass
+
+
+def test_a_policy_that_decides_at_once_runs_block_by_block() -> None:
+    """With the numbers of the same rule asked one by one, made by a maker or given itself."""
+    slow = ca.simulate(
+        lambda context, decision: DiagonalOneByOne(), WORLD, horizon=40_000, rng=2, checkpoints=2
+    )
+    assert slow.policies[0].asked == 40_000
+    policy = DiagonalAtOnce()
+    for given in (policy, lambda context, decision: DiagonalAtOnce()):
+        fast = ca.simulate(given, WORLD, horizon=40_000, rng=2, checkpoints=2)
+        (used,) = fast.policies
+        np.testing.assert_array_equal(fast.regret, slow.regret)
+        assert used.asked == 0
+        assert sum(used.blocks) == 40_000
+        assert len(used.blocks) == 4  # three blocks, the first in two parts at the checkpoint 10
+    assert np.isnan(fast.recommend_regret).all()
+
+
+def test_a_policy_that_decides_at_once_outside_the_box_is_refused() -> None:
+    class Outside(DiagonalAtOnce):
+        def decide_many(self, contexts: Any) -> Any:
+            return 2.0 + super().decide_many(contexts)
+
+    with pytest.raises(InputError, match="must hold, but got"):
+        ca.simulate(Outside(), WORLD, horizon=10)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +324,10 @@ def test_a_policy_of_ones_own_that_leaves_the_box_is_refused() -> None:
         {"problem": "none"},
         {"problem": 3},
         {"policy": ca.StaticKWSA(ca.Box.unit(2), ca.Box.unit(2), step=1.0, bins=2)},
-        {"policy": ca.Fixed([2.0, 2.0])},
+        {"policy": ca.Fixed(ca.Box.unit(1), ca.Box.unit(3))},
+        {"policy": ("fixed", {"decision": [2.0, 2.0]})},
+        {"policy": ("fixed", {"colour": "red"})},
+        {"policy": Own(None, None, 100, None)},
     ],
 )
 def test_bad_arguments_are_refused(bad: dict[str, Any]) -> None:
@@ -178,10 +349,18 @@ def test_the_result_can_be_read() -> None:
     assert table.markdown().count("\n") == 3
     assert run.seconds > 0
     assert run.decisions_per_second == pytest.approx(6000 / run.seconds)
-    assert sum(b.asked for b in run.bins(2)) <= 2000
+    assert 0 < sum(b.asked for b in run.bins(2)) <= 2000
     alone = ca.simulate("fixed", WORLD, horizon=100, rng=0)
     assert np.isnan(alone.standard_error).all()
     assert alone.table().dicts()[0]["std error"] is None
+
+
+def test_the_bins_of_a_result_have_counted_what_was_asked_and_told() -> None:
+    """The same as the bins of a policy that was asked and told one by one."""
+    run = ca.simulate("static-kwsa", WORLD, horizon=2000, rng=0)
+    assert sum(b.asked for b in run.bins()) == 2000
+    for one in run.bins():
+        assert one.asked == one.told
 
 
 def test_a_result_draws_itself(tmp_path: Any) -> None:
@@ -232,11 +411,12 @@ def test_ten_context_dimensions_fit_in_memory() -> None:
     code = """
 from pathlib import Path
 import continuarm as ca
+from continuarm.core.state import ROWS_USED
 world = ca.problem("quadratic", dx=10, dy=2)
-policy = ca.AdaptiveKWSA(world.context, world.decision, depth=4)
+policy = ca.AdaptiveKWSA(world.context, world.decision, depth=4, curvature=world.curvature)
 run = ca.simulate(policy, world, horizon=1_000_000, rng=0, checkpoints=1)
 peak = Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]
-print(peak, int(run.policies[0].engine.nodes[0, 1]))
+print(peak, int(run.policies[0].life.model.state.counts[ROWS_USED]))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     kilobytes, rows = map(int, done.stdout.split())

@@ -9,7 +9,7 @@ WORLD = ca.problem("two-communities")
 SEEDS = 16
 
 
-def corrected_adaptive() -> ca.AdaptiveKWSA:
+def corrected_adaptive() -> ca.Policy:
     """The settings with the corrections of docs/reading.md."""
     return ca.AdaptiveKWSA(
         WORLD.context,
@@ -23,7 +23,7 @@ def corrected_adaptive() -> ca.AdaptiveKWSA:
     )
 
 
-def corrected_static(horizon: int) -> ca.StaticKWSA:
+def corrected_static(horizon: int) -> ca.Policy:
     return ca.StaticKWSA(
         WORLD.context,
         WORLD.decision,

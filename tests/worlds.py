@@ -10,8 +10,8 @@ import numpy as np
 from numpy.random import SeedSequence
 
 import continuarm as ca
-from continuarm.jit import Array
-from continuarm.replication import Streams
+from continuarm.core.compiling import Array
+from continuarm.lab.replication import Streams
 
 ROOT = Path(__file__).parent.parent
 

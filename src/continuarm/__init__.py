@@ -11,52 +11,89 @@ array([0.5, 0.5])
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from continuarm.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from continuarm import errors as errors
-    from continuarm import schedules as schedules
-    from continuarm import theory as theory
+    from continuarm import testing as testing
     from continuarm.box import Box as Box
-    from continuarm.decision import Bin as Bin
-    from continuarm.decision import Decision as Decision
-    from continuarm.decision import Decisions as Decisions
-    from continuarm.experiments import Experiment as Experiment
-    from continuarm.policies import AdaptiveKWSA as AdaptiveKWSA
-    from continuarm.policies import Fixed as Fixed
-    from continuarm.policies import Oracle as Oracle
-    from continuarm.policies import RobbinsMonro as RobbinsMonro
-    from continuarm.policies import StaticKWSA as StaticKWSA
-    from continuarm.policies import SurfaceSampling as SurfaceSampling
-    from continuarm.policies import UniformUCB as UniformUCB
-    from continuarm.policies import load as load
+    from continuarm.core.learners.gradient_ascent import GradientAscent as GradientAscent
+    from continuarm.core.learners.grid_ucb import GridUCB as GridUCB
+    from continuarm.core.learners.kiefer_wolfowitz import KieferWolfowitz as KieferWolfowitz
+    from continuarm.core.learners.response_surface import ResponseSurface as ResponseSurface
+    from continuarm.core.partitions.evidence_tree import EvidenceTree as EvidenceTree
+    from continuarm.core.partitions.grid import Grid as Grid
+    from continuarm.core.partitions.tree import Tree as Tree
+    from continuarm.lab.comparison import Comparison as Comparison
+    from continuarm.lab.comparison import compare as compare
+    from continuarm.lab.experiment import Experiment as Experiment
+    from continuarm.lab.result import Result as Result
+    from continuarm.lab.simulation import simulate as simulate
+    from continuarm.live import events as events
+    from continuarm.live.closings import Stats as Stats
+    from continuarm.live.decision import Bin as Bin
+    from continuarm.live.decision import Decision as Decision
+    from continuarm.live.decision import Decisions as Decisions
+    from continuarm.live.named import AdaptiveKWSA as AdaptiveKWSA
+    from continuarm.live.named import Fixed as Fixed
+    from continuarm.live.named import Oracle as Oracle
+    from continuarm.live.named import RobbinsMonro as RobbinsMonro
+    from continuarm.live.named import StaticKWSA as StaticKWSA
+    from continuarm.live.named import SurfaceSampling as SurfaceSampling
+    from continuarm.live.named import UniformUCB as UniformUCB
+    from continuarm.live.named import register_policy as register_policy
+    from continuarm.live.policy import Policy as Policy
+    from continuarm.live.policy import load as load
+    from continuarm.live.reader import Reader as Reader
+    from continuarm.live.registry import register as register
+    from continuarm.paper import schedules as schedules
+    from continuarm.paper import theory as theory
     from continuarm.problems import Problem as Problem
     from continuarm.problems import problem as problem
-    from continuarm.result import Result as Result
-    from continuarm.simulation import simulate as simulate
-
-__version__ = "0.1.0"
+    from continuarm.problems import problem_names as problem_names
+    from continuarm.problems import register_problem as register_problem
 
 _HOME = {
-    "errors": "",
-    "schedules": "",
-    "theory": "",
+    "AdaptiveKWSA": "live.named",
+    "Bin": "live.decision",
     "Box": "box",
-    "Bin": "decision",
-    "Decision": "decision",
-    "Decisions": "decision",
-    "Experiment": "experiments",
-    "AdaptiveKWSA": "policies",
-    "Fixed": "policies",
-    "Oracle": "policies",
-    "RobbinsMonro": "policies",
-    "StaticKWSA": "policies",
-    "SurfaceSampling": "policies",
-    "UniformUCB": "policies",
-    "load": "policies",
+    "Comparison": "lab.comparison",
+    "Decision": "live.decision",
+    "Decisions": "live.decision",
+    "Stats": "live.closings",
+    "EvidenceTree": "core.partitions.evidence_tree",
+    "Experiment": "lab.experiment",
+    "Fixed": "live.named",
+    "GradientAscent": "core.learners.gradient_ascent",
+    "Grid": "core.partitions.grid",
+    "GridUCB": "core.learners.grid_ucb",
+    "KieferWolfowitz": "core.learners.kiefer_wolfowitz",
+    "Oracle": "live.named",
+    "Policy": "live.policy",
     "Problem": "problems",
+    "Reader": "live.reader",
+    "ResponseSurface": "core.learners.response_surface",
+    "Result": "lab.result",
+    "RobbinsMonro": "live.named",
+    "StaticKWSA": "live.named",
+    "SurfaceSampling": "live.named",
+    "Tree": "core.partitions.tree",
+    "UniformUCB": "live.named",
+    "compare": "lab.comparison",
+    "errors": "errors",
+    "events": "live.events",
+    "load": "live.policy",
     "problem": "problems",
-    "Result": "result",
-    "simulate": "simulation",
+    "problem_names": "problems",
+    "register": "live.registry",
+    "register_policy": "live.named",
+    "register_problem": "problems",
+    "schedules": "paper.schedules",
+    "simulate": "lab.simulation",
+    "testing": "testing",
+    "theory": "paper.theory",
 }
+_MODULES = ("errors", "events", "schedules", "testing", "theory")
 __all__ = sorted(_HOME)
 
 
@@ -64,11 +101,11 @@ def __getattr__(name: str) -> Any:
     """Load a part of the package when it is first used."""
     if name not in _HOME:
         raise AttributeError(f"module 'continuarm' has no attribute {name!r}")
-    module = import_module(f"continuarm.{_HOME[name] or name}")
-    value = module if not _HOME[name] else getattr(module, name)
+    module = import_module(f"continuarm.{_HOME[name]}")
+    value = module if name in _MODULES else getattr(module, name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_HOME]
+    return [*__all__, "__version__"]

@@ -7,27 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from continuarm.checks import whole
+from continuarm.core.compiling import Array
 from continuarm.errors import InputError, SettingsError
-from continuarm.jit import Array, compiled
+from continuarm.numbers import FLOAT, by_name, names_of, reals
 
-__all__ = ["Box", "from_unit", "to_unit"]
-
-
-@compiled
-def to_unit(low: Array, high: Array, point: Array, unit: Array) -> int:
-    """Scale a point to the unit cube; -1, or the first dimension in which it is outside."""
-    for i in range(low.shape[0]):
-        if not low[i] <= point[i] <= high[i]:  # NaN is outside, too
-            return i
-        unit[i] = (point[i] - low[i]) / (high[i] - low[i])
-    return -1
-
-
-@compiled
-def from_unit(low: Array, high: Array, unit: Array, point: Array) -> None:
-    """Scale a point of the unit cube to the box, clipped again because products are rounded."""
-    for i in range(low.shape[0]):
-        point[i] = min(max(low[i] + unit[i] * (high[i] - low[i]), low[i]), high[i])
+__all__ = ["Box"]
 
 
 class Box:
@@ -56,9 +40,12 @@ class Box:
     named: bool
 
     def __init__(
-        self, low: ArrayLike, high: ArrayLike, names: Sequence[str] | None = None
+        self,
+        low: ArrayLike | Mapping[str, float],
+        high: ArrayLike | Mapping[str, float],
+        names: Sequence[str] | None = None,
     ) -> None:
-        lows, highs = _bounds(low), _bounds(high)
+        lows, highs = _bounds(low, names), _bounds(high, names)
         if lows.shape != highs.shape:
             raise SettingsError(
                 f"`low` and `high` must have one length, but got {lows.size} and {highs.size}"
@@ -105,6 +92,10 @@ class Box:
         low, high, names = self.__getstate__()
         return f"Box({low}, {high}{'' if names is None else f', names={names}'})"
 
+    def same_edges(self, other: "Box") -> bool:
+        """Whether another box has the same edges, whatever its names."""
+        return self.__getstate__()[:2] == other.__getstate__()[:2]
+
     @property
     def dim(self) -> int:
         """The number of dimensions."""
@@ -121,18 +112,16 @@ class Box:
         return self.from_unit(np.full(self.dim, 0.5))
 
     def array(self, value: ArrayLike | Mapping[str, float]) -> Array:
-        """A value given as sequence, array or `{name: value}`, as a new array."""
-        if isinstance(value, Mapping):
-            value = self._by_name(value)
-        try:
-            point = np.array(value)
-        except (TypeError, ValueError):
-            raise self._no_numbers(value) from None
-        if point.dtype != np.float64:
-            if point.dtype.kind not in "iufb" and point.size:
-                raise self._no_numbers(value)
-            point = point.astype(np.float64)
-        if point.shape != (self.dim,):
+        """A value given as sequence or array, or by name, as a new array."""
+        if isinstance(value, list):
+            try:
+                point = np.array(value)
+                if point.dtype is FLOAT and point.shape == self.low.shape:
+                    return point  # as almost always
+            except (TypeError, ValueError, OverflowError):
+                pass
+        point = self._reals(self._in_order(value))
+        if point.shape != self.low.shape:
             raise InputError(
                 f"{self.dim} numbers are needed for {self._label()}, "
                 f"but got {point.size if point.ndim == 1 else f'shape {point.shape}'}"
@@ -147,14 +136,26 @@ class Box:
             self.refuse(point, int(np.argmin(inside)))
         return point
 
-    def points(self, values: ArrayLike) -> Array:
-        """An `(n, dim)` array of points, refused when one lies outside the box."""
-        try:
-            points = np.array(values, dtype=np.float64, order="C")
-        except (TypeError, ValueError, OverflowError):
-            raise InputError(f"an array of numbers is needed, but got {values!r}") from None
+    def arrays(self, values: ArrayLike | Mapping[str, ArrayLike]) -> Array:
+        """Values as a new array `(n, dim)`; columns, or each value, may be given by name."""
+        names = names_of(values)
+        if names is not None:
+            columns = [self._reals(column) for column in self._columns(values, names)]
+            if any(column.ndim != 1 or len(column) != len(columns[0]) for column in columns):
+                raise InputError(f"columns of one length are needed, but got {values!r}")
+            return np.array(columns).T.copy().reshape(-1, self.dim)
+        if isinstance(values, Sequence) and len(values) and names_of(values[0]) is not None:
+            return np.array([self.array(value) for value in values])
+        points = np.ascontiguousarray(self._reals(values))
+        if points.shape == (0,):
+            return np.empty((0, self.dim))
         if points.ndim != 2 or points.shape[1] != self.dim:
             raise InputError(f"the shape must be (n, {self.dim}), but got {points.shape}")
+        return points
+
+    def points(self, values: ArrayLike | Mapping[str, ArrayLike]) -> Array:
+        """The same, refused when a point lies outside the box."""
+        points = self.arrays(values)
         inside = (self.low <= points) & (points <= self.high)
         if not inside.all():
             t, i = np.unravel_index(int(np.argmin(inside)), inside.shape)
@@ -173,34 +174,45 @@ class Box:
 
     def from_unit(self, units: ArrayLike) -> Array:
         """Points of the unit cube, `(dim,)` or `(n, dim)`, scaled to the box."""
-        scaled = self.low + np.asarray(units, np.float64) * self.span
-        return np.minimum(np.maximum(scaled, self.low), self.high)
+        scaled = np.asarray(units, np.float64) * self.span
+        scaled += self.low
+        np.maximum(scaled, self.low, out=scaled)
+        np.minimum(scaled, self.high, out=scaled)
+        return scaled
 
-    def _by_name(self, value: Mapping[str, float]) -> list[float]:
-        if not self.named:
-            raise InputError(f"values by name need a Box with names, but got {dict(value)}")
-        try:
-            if len(value) == len(self.names):
-                return [value[name] for name in self.names]
-        except KeyError:
-            pass
-        raise InputError(f"the names must be {list(self.names)}, but got {list(value)}")
+    def _in_order(self, value: Any) -> Any:
+        """A value in the order of the box, if it has names."""
+        names = names_of(value)
+        return value if names is None else self._columns(value, names)
 
-    def _no_numbers(self, value: object) -> InputError:
-        return InputError(f"numbers are needed for {self._label()}, but got {value!r}")
+    def _columns(self, value: Any, names: Sequence[Any]) -> list[Any]:
+        if not self.named and self.dim:
+            raise InputError(f"values by name need a Box with names, but got {names}")
+        return by_name(value, names, self.names)
+
+    def _reals(self, value: Any) -> Array:
+        found = reals(value)
+        if found is None:
+            raise InputError(f"numbers are needed for {self._label()}, but got {value!r}")
+        return found
 
     def _label(self) -> str:
         return str(list(self.names)) if self.named else f"a box of {self.dim} dimensions"
 
 
-def _bounds(value: ArrayLike) -> Array:
-    try:
-        bounds = np.array(value, dtype=np.float64) + 0.0  # -0 would be another box
-    except (TypeError, ValueError, OverflowError):
-        raise SettingsError(f"the bounds of a box must be numbers, but got {value!r}") from None
+def _bounds(value: Any, names: Any) -> Array:
+    given = names_of(value)
+    if given is not None:
+        try:
+            value = by_name(value, given, [] if names is None else names)
+        except InputError as error:
+            raise SettingsError(f"bounds by name need the names of the box: {error}") from None
+    bounds = reals(value)
+    if bounds is None:
+        raise SettingsError(f"the bounds of a box must be numbers, but got {value!r}")
     if bounds.ndim != 1:
         raise SettingsError(f"the bounds of a box must be 1-D, but got shape {bounds.shape}")
-    return bounds
+    return bounds + 0.0  # -0 would be another box
 
 
 def _names(names: Any, dim: int) -> tuple[str, ...]:

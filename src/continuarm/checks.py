@@ -1,14 +1,25 @@
 """Checks of options: the rule first, then the value that broke it."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from continuarm.errors import SettingsError
 
-__all__ = ["choice", "flag", "generator", "needed", "number", "whole", "wholes"]
+__all__ = [
+    "choice",
+    "flag",
+    "generator",
+    "needed",
+    "normalise",
+    "number",
+    "optional",
+    "text",
+    "whole",
+    "wholes",
+]
 
 
 LARGEST = float(np.finfo(np.float64).max)
@@ -74,4 +85,22 @@ def needed(name: str, value: Any, why: str) -> Any:
     """A value that something else needs."""
     if value is None:
         raise SettingsError(f"`{name}` is needed {why}, but got None")
+    return value
+
+
+def optional(check: Callable[..., Any], name: str, value: Any, *limits: Any) -> Any:
+    """A value that may be None, else what a check makes of it."""
+    return None if value is None else check(name, value, *limits)
+
+
+def normalise(options: Any, **checked: Any) -> None:
+    """Give a frozen value the fields that its checks returned: 1e6 becomes 1000000."""
+    for name, value in checked.items():
+        object.__setattr__(options, name, value)
+
+
+def text(name: str, value: Any) -> str:
+    """Text that is not empty."""
+    if not isinstance(value, str) or not value:
+        raise SettingsError(f"`{name}` must be text, but got {value!r}")
     return value

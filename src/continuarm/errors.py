@@ -5,6 +5,9 @@
     ├── SettingsError (ValueError)   an option of a policy, a problem or a run that breaks its rule
     ├── ProblemError (ValueError)    a problem whose functions do not do what they promise
     ├── UnknownDecisionError (KeyError)   a payoff for a decision that is not open
+    │   ├── AlreadyToldError         it was told before
+    │   └── ExpiredDecisionError     it is over its time to live
+    ├── BusyError (RuntimeError)     a policy that was called from inside a call of it
     ├── SavedFileError (ValueError)  a file that `load` or a table's reader cannot take
     └── MissingExtraError (ImportError)   an optional part that is not installed
 
@@ -12,7 +15,10 @@ Every message states the rule first and then the value that broke it.
 """
 
 __all__ = [
+    "AlreadyToldError",
+    "BusyError",
     "ContinuarmError",
+    "ExpiredDecisionError",
     "InputError",
     "MissingExtraError",
     "ProblemError",
@@ -43,6 +49,18 @@ class UnknownDecisionError(ContinuarmError, KeyError):
     """A payoff was told for a decision that is not open."""
 
     __str__ = Exception.__str__  # KeyError would print the repr of the message
+
+
+class AlreadyToldError(UnknownDecisionError):
+    """A payoff was told twice."""
+
+
+class ExpiredDecisionError(UnknownDecisionError):
+    """A payoff came after the decision's time to live."""
+
+
+class BusyError(ContinuarmError, RuntimeError):
+    """A policy was called by a signal handler or a listener while it was at work."""
 
 
 class SavedFileError(ContinuarmError, ValueError):

@@ -9,14 +9,16 @@ from numpy.typing import ArrayLike
 
 from continuarm.box import Box
 from continuarm.checks import number
+from continuarm.core.compiling import Array
 from continuarm.errors import ContinuarmError, ProblemError, SettingsError
-from continuarm.feedback import AT_ONCE, feedback
-from continuarm.jit import Array
+from continuarm.problems.feedback import AT_ONCE, feedback
 from continuarm.problems.functions import (
     Functions,
     Sources,
     best_entry,
+    gradient_address,
     maximise_entry,
+    mean_entry,
     prepare,
     prepare_gradient,
 )
@@ -97,6 +99,12 @@ class Problem:
     def __repr__(self) -> str:
         return f"<Problem {self.name}: dx={self.context.dim}, dy={self.decision.dim}>"
 
+    @property
+    def knowledge(self) -> dict[str, Any]:
+        """What a policy that is made for this problem may be told of it."""
+        bounds = {"curvature": self.curvature, "curvature_max": self.curvature_max}
+        return {"problem": self, **bounds}
+
     def with_noise(self, noise: float) -> "Problem":
         """The same problem with another standard deviation of its additive noise."""
         if self.sources.sample_payoff is not None:
@@ -166,6 +174,11 @@ class Problem:
                 f"but got {type(error).__name__}: {error}"
             ) from error
 
+    def addresses(self, *, sloped: bool) -> tuple[int, int, int]:
+        """Where compiled code finds the mean payoff, the random payoff and the gradient."""
+        mean, _, sample = self.functions.addresses
+        return mean, sample, gradient_address(self.fill_gradient) if sloped else 0
+
     @property
     def has_gradient(self) -> bool:
         """Whether the problem can serve a policy that wants gradients."""
@@ -230,13 +243,23 @@ class Problem:
         """Best decisions `(n, dy)` and their mean payoffs `(n,)` for contexts `(n, dx)`."""
         functions = self.functions
         decisions, payoffs = np.empty((len(contexts), self.decision.dim)), np.empty(len(contexts))
-        if functions.compiled and self.sources.best_decision is not None:
-            best_entry()(functions.mean, functions.best, contexts, decisions, payoffs)
-        elif functions.compiled:
-            bounds = self.decision.low.copy(), self.decision.high.copy()
-            maximise_entry()(functions.mean, *bounds, contexts, decisions, payoffs)
-        else:
+        if not functions.compiled:
             for t, x in enumerate(contexts):
                 functions.best(x, decisions[t])
                 payoffs[t] = functions.mean(x, decisions[t])
+        elif self.sources.best_decision is not None:
+            best_entry()(*functions.addresses[:2], contexts, decisions, payoffs)
+        else:
+            bounds = self.decision.low.copy(), self.decision.high.copy()
+            maximise_entry()(functions.addresses[0], *bounds, contexts, decisions, payoffs)
         return decisions, payoffs
+
+    def mean_many(self, contexts: Array, decisions: Array) -> Array:
+        """The mean payoffs `(n,)` of decisions `(n, dy)` for contexts `(n, dx)`."""
+        payoffs = np.empty(len(contexts))
+        if self.functions.compiled:
+            mean_entry()(self.functions.addresses[0], contexts, decisions, payoffs)
+        else:
+            for t, (x, y) in enumerate(zip(contexts, decisions, strict=True)):
+                payoffs[t] = self.functions.mean(x, y)
+        return payoffs

@@ -15,34 +15,39 @@ import numpy as np
 from numba import types
 
 from continuarm.box import Box
-from continuarm.errors import ProblemError
-from continuarm.jit import (
+from continuarm.core.compiling import (
     MATRIX,
     VECTOR,
     Array,
+    address_of,
     compile_entry,
+    compile_function,
     compiled_allocating,
-    stamp,
+    function_at,
 )
-from continuarm.problems.maximise import maximise
+from continuarm.core.maximise import maximise
+from continuarm.errors import ProblemError
 
 __all__ = [
-    "GRADIENT",
-    "MEAN",
-    "SAMPLE",
     "Functions",
     "Sources",
     "best_entry",
+    "gradient_address",
+    "gradient_at",
     "maximise_entry",
-    "no_gradient",
+    "mean_at",
+    "mean_entry",
     "prepare",
     "prepare_gradient",
+    "sample_at",
 ]
 
 MEAN = types.float64(VECTOR, VECTOR)
 SAMPLE = types.float64(VECTOR, VECTOR, types.npy_rng)
 BEST = types.void(VECTOR, VECTOR)
 GRADIENT = types.void(VECTOR, VECTOR, VECTOR)
+mean_at, sample_at = function_at(MEAN), function_at(SAMPLE)
+best_at, gradient_at = function_at(BEST), function_at(GRADIENT)
 
 
 class Sources(NamedTuple):
@@ -61,6 +66,7 @@ class Functions(NamedTuple):
     best: Callable[[Array, Array], None]
     sample: Callable[[Array, Array, np.random.Generator], float]
     compiled: bool
+    addresses: tuple[int, int, int] = (0, 0, 0)  # where compiled code finds them, in this order
 
 
 def prepare(sources: Sources, decision: Box, contexts: Array) -> Functions:
@@ -153,19 +159,23 @@ def _best_in_python(mean: Callable[..., Any], x: Array, decision: Box) -> Array:
 
 def _compile(sources: Sources, dy: int) -> Functions:
     mean, best, sample, _ = sources
-    return Functions(
+    found = (
         _jit(mean, MEAN),
         _jit(_no_best, BEST) if best is None else _filling_best(_inner(best), dy),
         _jit(_no_sample if sample is None else sample, SAMPLE),
-        compiled=True,
     )
+    one, two, three = (
+        address_of(function, signature)
+        for function, signature in zip(found, (MEAN, BEST, SAMPLE), strict=True)
+    )
+    return Functions(*found, compiled=True, addresses=(one, two, three))
 
 
 def _jit(function: Callable[..., Any], signature: Any) -> Any:
     """Compile for a fixed signature; only our own files are known to hold all that they call."""
     source = _source(function)
     ours = source.__module__.startswith("continuarm.") and source.__closure__ is None
-    return compile_entry(source, signature, cacheable=ours, allocates=True)
+    return compile_function(source, signature, cacheable=ours)
 
 
 def _inner(function: Callable[..., Any]) -> Any:
@@ -200,43 +210,47 @@ def _no_sample(x: Array, y: Array, rng: np.random.Generator) -> float:
     return 0.0
 
 
-def _no_gradient(x: Array, y: Array, out: Array) -> None:
-    pass
+def gradient_address(gradient: Any) -> int:
+    """Where compiled code finds a gradient."""
+    return address_of(gradient, GRADIENT)
 
 
 @cache
-def no_gradient() -> Any:
-    """The stand-in for policies that take none."""
-    return _jit(_no_gradient, GRADIENT)
+def mean_entry() -> Any:
+    """Fill the mean payoffs of many contexts and decisions."""
+
+    def entry(mean, contexts, decisions, payoffs):  # type: ignore[no-untyped-def]
+        value = mean_at(mean)
+        for t in range(contexts.shape[0]):
+            payoffs[t] = value(contexts[t], decisions[t])
+
+    return compile_entry(entry, types.void(types.int64, MATRIX, MATRIX, VECTOR))
 
 
 @cache
 def best_entry() -> Any:
     """Fill the declared best decisions of many contexts, and their mean payoffs."""
-    source = stamp()
 
     def entry(mean, best, contexts, decisions, payoffs):  # type: ignore[no-untyped-def]
-        source  # noqa: B018 (closed over, and so part of the cache's key)
+        value, decide = mean_at(mean), best_at(best)
         for t in range(contexts.shape[0]):
-            best(contexts[t], decisions[t])
-            payoffs[t] = mean(contexts[t], decisions[t])
+            decide(contexts[t], decisions[t])
+            payoffs[t] = value(contexts[t], decisions[t])
 
-    functions = types.FunctionType(MEAN), types.FunctionType(BEST)
-    return compile_entry(entry, types.void(*functions, MATRIX, MATRIX, VECTOR))
+    return compile_entry(entry, types.void(types.int64, types.int64, MATRIX, MATRIX, VECTOR))
 
 
 @cache
 def maximise_entry() -> Any:
     """Fill the best decisions of many contexts, found numerically, and their mean payoffs."""
-    source = stamp()
 
     def entry(mean, low, high, contexts, decisions, payoffs):  # type: ignore[no-untyped-def]
-        source  # noqa: B018
+        value = mean_at(mean)
         for t in range(contexts.shape[0]):
-            payoffs[t] = maximise(mean, contexts[t], low, high, decisions[t])
+            payoffs[t] = maximise(value, contexts[t], low, high, decisions[t])
 
     arrays = VECTOR, VECTOR, MATRIX, MATRIX, VECTOR
-    return compile_entry(entry, types.void(types.FunctionType(MEAN), *arrays), allocates=True)
+    return compile_entry(entry, types.void(types.int64, *arrays), allocates=True)
 
 
 def _check_plain(plain: Functions, sources: Sources, x: Array, y: Array, decision: Box) -> None:

@@ -1,0 +1,1 @@
+"""All that is compiled: partition × learner as code over arrays, and nothing else."""

@@ -1,0 +1,223 @@
+"""What Python calls of the engine, compiled once for each pair of configuration classes.
+
+Every entry takes the same bundles first: what never changes, the state, and room to compute in.
+Contexts and decisions are in the units of their boxes; limits are on the unit cube.
+"""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+from numba import types
+
+from continuarm.core import engine
+from continuarm.core.compiling import (
+    MATRIX,
+    VECTOR,
+    WHOLES,
+    WORDS,
+    Array,
+    compile_entry,
+    compiled,
+    tuple_type,
+    unpack,
+)
+from continuarm.core.draws import fill_normal
+from continuarm.core.partitions.protocol import locate
+from continuarm.core.request import FULL, Region
+from continuarm.core.scaling import from_unit, to_unit
+from continuarm.core.state import SERIAL, Space, State, space
+
+__all__ = ["COMMON", "LIMITS", "OUTSIDE", "Limits", "Setup"]
+
+OUTSIDE = FULL - 100  # as a ticket, less the dimension: the context is outside its box
+
+
+class Setup(NamedTuple):
+    """What never changes in a policy's life."""
+
+    partition: Array  # the numbers of its configuration
+    learner: Array
+    shape: Any  # dx, dy, random numbers per decision, floats per row
+    bounds: Array  # the edges of the boxes: contexts low and high, decisions low and high
+
+
+class Limits(NamedTuple):
+    """Where a decision may lie and what the incumbent would do, on the unit cube."""
+
+    low: Array
+    high: Array
+    start: Array
+    whole: bool  # no limit but the cube
+
+
+LIMITS = tuple_type(VECTOR, VECTOR, VECTOR, types.boolean, named=Limits)
+COMMON = (
+    tuple_type(VECTOR, VECTOR, WHOLES, VECTOR, named=Setup),
+    tuple_type(VECTOR, MATRIX, MATRIX, MATRIX, named=State),
+    VECTOR,
+)
+_WHOLE, _FLAG = types.int64, types.boolean
+
+
+@compiled
+def laid_out(setup: Setup, room: Array) -> Space:
+    """The space in this room."""
+    shape = setup.shape
+    return space(room, shape[0], shape[1], shape[2], shape[3])
+
+
+@compiled
+def scale_context(setup: Setup, context: Array, x: Array) -> int:
+    """Scale a context to the unit cube; -1, or the first dimension in which it is outside."""
+    dx = setup.shape[0]
+    return to_unit(setup.bounds[:dx], setup.bounds[dx : 2 * dx], context, x)
+
+
+@compiled
+def scale_decision(setup: Setup, value: Array, y: Array) -> int:
+    """The same for a decision."""
+    k, dy = 2 * setup.shape[0], setup.shape[1]
+    return to_unit(setup.bounds[k : k + dy], setup.bounds[k + dy :], value, y)
+
+
+@compiled
+def unscale_decision(setup: Setup, y: Array, value: Array) -> None:
+    """A decision of the unit cube in its units."""
+    k, dy = 2 * setup.shape[0], setup.shape[1]
+    from_unit(setup.bounds[k : k + dy], setup.bounds[k + dy :], y, value)
+
+
+@compiled
+def scale_slope(setup: Setup, slope: Array, unit: Array) -> None:
+    """A slope per unit of the decision as one per side of its box."""
+    k, dy = 2 * setup.shape[0], setup.shape[1]
+    for i in range(slope.shape[0]):
+        unit[i] = slope[i] * (setup.bounds[k + dy + i] - setup.bounds[k + i])
+
+
+@compiled
+def _recall(setup: Setup, here: Space, context: Array, value: Array) -> None:
+    """Put a context and a decision into the space."""
+    scale_context(setup, context, here.x)
+    scale_decision(setup, value, here.y)
+
+
+@cache
+def decide_entry(partition_class: type, learner_class: type) -> Any:
+    """Decide with the numbers of a draw: fill `value`.
+
+    Returns the row that answers, whether its bin is made, the ticket, and the bin's number (0: not
+    made); or as the ticket the dimension in which the context is outside, below OUTSIDE.
+    """
+
+    def entry(setup, state, room, limits, given):  # type: ignore[no-untyped-def]
+        pcfg = unpack(partition_class, setup.partition)
+        lcfg, here = unpack(learner_class, setup.learner), laid_out(setup, room)
+        key, draw, server, context, value = given
+        outside = scale_context(setup, context, here.x)
+        if outside >= 0:
+            return 0, False, OUTSIDE - outside, 0
+        region = Region(limits.low, limits.high, limits.whole)
+        fill_normal(key, draw, server, here.xi)
+        row, made, ticket = engine.decide(pcfg, lcfg, state, here, region, limits.start)
+        unscale_decision(setup, here.y, value)
+        return row, made, ticket, int(state.rows[row, SERIAL]) if made else 0
+
+    given = tuple_type(WORDS, types.uint64, types.uint64, VECTOR, VECTOR)
+    found = tuple_type(_WHOLE, _FLAG, _WHOLE, _WHOLE)
+    signature = found(*COMMON, LIMITS, given)
+    return compile_entry(entry, signature, classes=(partition_class, learner_class))
+
+
+@cache
+def asked_entry(partition_class: type, learner_class: type) -> Any:
+    """Hand out what `decide` has just decided in this room; the row of its bin, its number."""
+
+    def entry(setup, state, room, row, made, ticket):  # type: ignore[no-untyped-def]
+        pcfg = unpack(partition_class, setup.partition)
+        lcfg, here = unpack(learner_class, setup.learner), laid_out(setup, room)
+        found = engine.asked(pcfg, lcfg, state, here, row, made, ticket)
+        has_bin = found > 0 and (made or found != row)
+        return found, int(state.rows[found, SERIAL]) if has_bin else 0
+
+    signature = tuple_type(_WHOLE, _WHOLE)(*COMMON, _WHOLE, _FLAG, _WHOLE)
+    return compile_entry(entry, signature, classes=(partition_class, learner_class))
+
+
+@cache
+def tell_entry(partition_class: type, learner_class: type) -> Any:
+    """Learn a payoff; the gradient is per unit of the decision."""
+
+    def entry(setup, state, room, row, ticket, start, payoff, given):  # type: ignore[no-untyped-def]
+        pcfg = unpack(partition_class, setup.partition)
+        lcfg, here = unpack(learner_class, setup.learner), laid_out(setup, room)
+        context, value, gradient = given
+        _recall(setup, here, context, value)
+        scale_slope(setup, gradient, here.gradient)
+        return engine.tell(pcfg, lcfg, state, here, start, row, ticket, payoff)
+
+    given = tuple_type(VECTOR, VECTOR, VECTOR)
+    signature = _WHOLE(*COMMON, _WHOLE, _WHOLE, VECTOR, types.float64, given)
+    return compile_entry(entry, signature, classes=(partition_class, learner_class))
+
+
+@cache
+def forget_entry(partition_class: type, learner_class: type) -> Any:
+    """Forget a decision."""
+
+    def entry(setup, state, room, row, ticket, context, value):  # type: ignore[no-untyped-def]
+        pcfg = unpack(partition_class, setup.partition)
+        lcfg, here = unpack(learner_class, setup.learner), laid_out(setup, room)
+        _recall(setup, here, context, value)
+        engine.forget(pcfg, lcfg, state, here, row, ticket)
+
+    signature = types.void(*COMMON, _WHOLE, _WHOLE, VECTOR, VECTOR)
+    return compile_entry(entry, signature, classes=(partition_class, learner_class))
+
+
+@cache
+def recommend_entry(partition_class: type, learner_class: type) -> Any:
+    """The best decisions for many contexts; `starts` are one row for all, or one each."""
+
+    def entry(setup, state, room, limits, contexts, starts, values):  # type: ignore[no-untyped-def]
+        pcfg = unpack(partition_class, setup.partition)
+        lcfg, here = unpack(learner_class, setup.learner), laid_out(setup, room)
+        region = Region(limits.low, limits.high, limits.whole)
+        for t in range(contexts.shape[0]):
+            scale_context(setup, contexts[t], here.x)
+            start = starts[t if starts.shape[0] > 1 else 0]
+            engine.recommend(pcfg, lcfg, state, here, region, start)
+            unscale_decision(setup, here.best, values[t])
+
+    signature = types.void(*COMMON, LIMITS, MATRIX, MATRIX, MATRIX)
+    return compile_entry(entry, signature, classes=(partition_class, learner_class))
+
+
+@cache
+def place_entry(partition_class: type, learner_class: type) -> Any:
+    """Make the bin of a context, and start it at a decision if it has not begun."""
+
+    def entry(setup, state, room, context, value, payoffs):  # type: ignore[no-untyped-def]
+        pcfg = unpack(partition_class, setup.partition)
+        lcfg, here = unpack(learner_class, setup.learner), laid_out(setup, room)
+        _recall(setup, here, context, value)
+        return engine.place(pcfg, lcfg, state, here, payoffs)
+
+    signature = _WHOLE(*COMMON, VECTOR, VECTOR, types.float64)
+    return compile_entry(entry, signature, classes=(partition_class, learner_class))
+
+
+@cache
+def seat_entry(partition_class: type, learner_class: type) -> Any:
+    """The row that answers for a context; its box, `u` and imagined row are in the room."""
+
+    def entry(setup, state, room, start, context):  # type: ignore[no-untyped-def]
+        pcfg = unpack(partition_class, setup.partition)
+        lcfg, here = unpack(learner_class, setup.learner), laid_out(setup, room)
+        scale_context(setup, context, here.x)
+        row, made = engine.seat(pcfg, lcfg, state, here, start)
+        locate(pcfg, state.nodes, here.x, here, True)
+        return row, made
+
+    signature = tuple_type(_WHOLE, _FLAG)(*COMMON, VECTOR, VECTOR)
+    return compile_entry(entry, signature, classes=(partition_class, learner_class))

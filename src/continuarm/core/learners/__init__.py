@@ -1,0 +1,1 @@
+"""What runs inside one bin. See `continuarm.core.learners.protocol`."""

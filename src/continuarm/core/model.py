@@ -1,0 +1,262 @@
+"""Model: what a policy knows, as arrays, and what can be done with them.
+
+It decides, learns, recommends and explains. It knows no number of a decision, no clock, no lock
+and no generator: a decision is a function of the state, the context, the limits and the draw.
+"""
+
+from copy import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from continuarm.core import entries
+from continuarm.core.compiling import Array, pack
+from continuarm.core.draws import Key
+from continuarm.core.entries import Limits, Setup
+from continuarm.core.learners import protocol as learner
+from continuarm.core.partitions import protocol as partition
+from continuarm.core.request import ALONE, FULL, NOTHING, Region, Request
+from continuarm.core.state import (
+    HEAD,
+    LEVEL,
+    ROWS_USED,
+    SERIAL,
+    TEMPLATE,
+    TOLD,
+    State,
+    empty_counts,
+    room_for,
+    space,
+)
+from continuarm.errors import SettingsError
+
+__all__ = ["Limits", "Model", "ModelBin", "Rule", "limits_of"]
+
+WORD = 2**64 - 1
+
+
+class ModelBin(NamedTuple):
+    """One bin; its box is on the unit cube, its best decision in units."""
+
+    serial: int
+    low: Array
+    high: Array
+    level: int
+    told: int
+    progress: int
+    best: Array
+
+
+class Rule(NamedTuple):
+    """What `recommend` follows in a box of contexts on the unit cube."""
+
+    low: Array
+    high: Array
+    told: int
+    best: Array  # in the middle of the box, in units
+    follows: dict[str, Any] | None  # of the learner; None: `best` everywhere
+
+
+def limits_of(start: Array) -> Limits:
+    """No limit but the cube."""
+    return Limits(np.zeros(len(start)), np.ones(len(start)), start, True)
+
+
+class Model:
+    """The arrays of one policy.
+
+    Parameters
+    ----------
+    pcfg, lcfg : the configurations of partition and learner.
+    context, decision : the edges of the boxes, `(2, dx)` and `(2, dy)`.
+    """
+
+    state: State
+    room: Array
+
+    def __init__(self, pcfg: Any, lcfg: Any, context: Array, decision: Array) -> None:
+        if partition.by_evidence(pcfg) and not learner.scores(lcfg):
+            raise SettingsError(
+                f"{_kind(pcfg)} needs a learner that says how well it foresaw a payoff, "
+                f"but got {_kind(lcfg)}"
+            )
+        self.pcfg, self.lcfg = pcfg, lcfg
+        self.dx, self.dy = context.shape[1], decision.shape[1]
+        self.classes: tuple[Any, Any] = (type(pcfg), type(lcfg))
+        width, draws = learner.width(lcfg), learner.draws(lcfg)
+        shape = np.array([self.dx, self.dy, draws, width], np.int64)
+        bounds = np.concatenate([context.ravel(), decision.ravel()])
+        self.setup = Setup(pack(pcfg), pack(lcfg), shape, bounds)
+        rows = np.zeros((2, HEAD + width))
+        self.state = State(empty_counts(), partition.empty(pcfg), rows, learner.empty_pool(lcfg))
+        self.room = np.zeros(room_for(self.dx, self.dy, draws, width, learner.scratch(lcfg)))
+        self.counts_asking = learner.counts_asking(lcfg)
+        self.stands_alone = learner.stands_alone(lcfg)
+        self.uses_gradient = learner.code(lcfg).uses_gradient
+        self.largest_payoff = learner.code(lcfg).largest_payoff
+
+    def __getattr__(self, name: str) -> Any:
+        """What is compiled for this pair of configurations, when it is first called."""
+        if not name.endswith("_entry"):
+            raise AttributeError(name)
+        entry = getattr(entries, name)(*self.classes)
+        setattr(self, name, entry)
+        return entry
+
+    def copy(self) -> "Model":
+        """An independent model in the same state."""
+        other = self.reader()
+        other.state = State(*(array.copy() for array in self.state))
+        return other
+
+    def reader(self) -> "Model":
+        """A model of the same state with room of its own, to decide at the same time."""
+        other = copy(self)
+        other.room = self.room.copy()
+        return other
+
+    def holds(self, row: int, ticket: int) -> bool:
+        """Whether an open decision could have this row and this ticket."""
+        first = 0 if ticket in (ALONE, NOTHING) else 1
+        if not first <= row < self.state.counts[ROWS_USED] <= len(self.state.rows):
+            return False
+        return first == 0 or learner.holds(self.lcfg, self.state.pool, ticket)
+
+    def grow(self) -> None:
+        """Twice the room wherever it is short."""
+        state = self.state
+        if state.counts[ROWS_USED] + partition.rows_at_once(self.pcfg) > len(state.rows):
+            self.state = state._replace(rows=_doubled(state.rows))
+        elif learner.is_full(state.pool):
+            self.state = state._replace(pool=_doubled(state.pool))
+        else:
+            self.state = state._replace(nodes=partition.grown(self.pcfg, state.nodes))
+
+    def decide(
+        self, context: Array, key: Key, draw: int, limits: Limits, value: Array
+    ) -> tuple[int, bool, int, int]:
+        """Fill a decision; changes nothing.
+
+        The row that answers, whether its bin is made, the ticket, and the bin's number (0: not
+        made); or as the ticket, below OUTSIDE, the dimension in which the context is outside.
+        """
+        given = (key, draw & WORD, draw >> 64, context, value)
+        found: tuple[int, bool, int, int] = self.decide_entry(
+            self.setup, self.state, self.room, limits, given
+        )
+        return found
+
+    def asked(self, row: int, made: bool, ticket: int) -> tuple[int, int]:
+        """Hand out what has just been decided; the row of its bin, and the bin's number."""
+        while True:
+            found: tuple[int, int] = self.asked_entry(
+                self.setup, self.state, self.room, row, made, ticket
+            )
+            if found[0] != FULL:
+                return found
+            self.grow()
+
+    def tell(
+        self,
+        row: int,
+        ticket: int,
+        context: Array,
+        value: Array,
+        payoff: float,
+        gradient: Array,
+        start: Array,
+    ) -> int:
+        """Learn that the decision `value` for a context paid this; the number of its bin."""
+        given = (context, value, gradient)
+        while True:
+            bin_: int = self.tell_entry(
+                self.setup, self.state, self.room, row, ticket, start, payoff, given
+            )
+            if bin_ != FULL:
+                return bin_
+            self.grow()
+
+    def forget(self, row: int, ticket: int, context: Array, value: Array) -> None:
+        """The decision `value` for a context will never be told."""
+        self.forget_entry(self.setup, self.state, self.room, row, ticket, context, value)
+
+    def place(self, context: Array, value: Array, payoffs: float) -> int:
+        """Start the bin of a context at a decision, if it has not begun; its row."""
+        while True:
+            row = self.place_entry(self.setup, self.state, self.room, context, value, payoffs)
+            if row != FULL:
+                return int(row)
+            self.grow()
+
+    def place_others(self, y: Array) -> None:
+        """Start every bin that is not made yet at a decision on the unit cube."""
+        template = self.state.rows[0, HEAD:]
+        learner.init(self.lcfg, template, y)
+        learner.place(self.lcfg, template, y, 0.0)
+        self.state.counts[TEMPLATE] = 1.0
+
+    def recommend(self, contexts: Array, limits: Limits, starts: Array | None = None) -> Array:
+        """The best decisions known for contexts `(n, dx)`, each with a start of its own or not."""
+        values = np.empty((len(contexts), self.dy))
+        starts = limits.start[None, :] if starts is None else starts
+        self.recommend_entry(self.setup, self.state, self.room, limits, contexts, starts, values)
+        return values
+
+    def explain(self, context: Array, limits: Limits) -> dict[str, Any]:
+        """The bin of a context, as a box on the unit cube, and the learner's numbers in it."""
+        row, made = self.seat_entry(self.setup, self.state, self.room, limits.start, context)
+        lay_out: Any = space
+        here = lay_out.py_func(self.room, *self.setup.shape.tolist())
+        region = Region(limits.low, limits.high, limits.whole)
+        request = Request(here.u, region, limits.start, here.xi)
+        rows = self.state.rows
+        known = rows[row, HEAD:] if made else here.row
+        return {
+            "bin": int(rows[row, SERIAL]) if made else None,
+            "low": here.low.tolist(),
+            "high": here.high.tolist(),
+            "payoffs": int(rows[row, TOLD]) if made else 0,
+            **learner.explain(self.lcfg, known.copy(), request),
+        }
+
+    def _best(self, row: int, limits: Limits) -> Array:
+        """The best decision in the middle of a bin, in units."""
+        region = Region(limits.low, limits.high, limits.whole)
+        request = Request(np.zeros(self.dx), region, limits.start, np.zeros(0))
+        y, work = np.empty(self.dy), np.empty(learner.scratch(self.lcfg))
+        known = self.state.rows[row, HEAD:]
+        if row == 0 and self.state.counts[TEMPLATE] == 0.0:
+            known = np.empty(int(self.setup.shape[3]))
+            learner.init(self.lcfg, known, limits.start)
+        learner.best(self.lcfg, known, request, work, y)
+        low, high = self.setup.bounds[2 * self.dx :].reshape(2, self.dy)
+        return np.asarray(np.minimum(np.maximum(low + y * (high - low), low), high))
+
+    def rules(self, limits: Limits) -> list[Rule]:
+        """What `recommend` follows; of several boxes that hold a context the last one counts."""
+        whole: partition.Boxes = [(0, np.zeros(self.dx), np.ones(self.dx))]
+        nodes, rows = self.state.nodes, self.state.rows
+        split = partition.split_boxes(self.pcfg, nodes)
+        found = []
+        for row, low, high in whole + split + partition.boxes(self.pcfg, nodes):
+            follows = learner.rule(self.lcfg, rows[row, HEAD:]) if row > 0 else None
+            found.append(Rule(low, high, int(rows[row, TOLD]), self._best(row, limits), follows))
+        return found
+
+    def bins(self, limits: Limits) -> list[ModelBin]:
+        """The bins that have been made and not split, in the order in which they were made."""
+        found = []
+        for row, low, high in partition.boxes(self.pcfg, self.state.nodes):
+            head, known = self.state.rows[row, :HEAD], self.state.rows[row, HEAD:]
+            numbers = (int(head[LEVEL]), int(head[TOLD]), learner.progress(self.lcfg, known))
+            found.append(ModelBin(int(head[SERIAL]), low, high, *numbers, self._best(row, limits)))
+        return sorted(found, key=lambda bin_: bin_.serial)
+
+
+def _kind(config: Any) -> str:
+    """What the user called it."""
+    return type(config).__name__.removesuffix("Config")
+
+
+def _doubled(array: Array) -> Array:
+    return np.concatenate([array, np.zeros_like(array)])

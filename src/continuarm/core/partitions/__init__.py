@@ -1,0 +1,1 @@
+"""Which bin a context falls in. See `continuarm.core.partitions.protocol`."""

@@ -1,0 +1,84 @@
+"""What a learner is asked, what it is told, and what it says of that: bundles with names."""
+
+from typing import NamedTuple
+
+from continuarm.core.compiling import Array, compiled
+
+__all__ = [
+    "ALONE",
+    "FULL",
+    "NOTHING",
+    "UNFORESEEN",
+    "Foreseen",
+    "Learned",
+    "Observation",
+    "Region",
+    "Request",
+]
+
+# Tickets below 0. ALONE: the payoff can be learned by itself, whoever asked. NOTHING: the payoff
+# teaches nothing. FULL is no ticket: the arrays are full, nothing was changed, enlarge them.
+ALONE, FULL, NOTHING = -1, -2, -3
+
+
+class Region(NamedTuple):
+    """Where a decision may lie, on the unit cube."""
+
+    low: Array
+    high: Array
+    whole: bool  # no limit but the cube
+
+
+class Request(NamedTuple):
+    """What a decision is asked for."""
+
+    u: Array  # the context scaled to [-1, 1] in its bin, where the learner uses it
+    region: Region
+    start: Array  # what the incumbent would do for this context
+    xi: Array  # the standard normal numbers that the learner declared
+
+
+class Observation(NamedTuple):
+    """A decision that was made and what it paid."""
+
+    u: Array  # as above
+    y: Array  # the decision on the unit cube
+    z: float  # its payoff
+    gradient: Array  # of the payoff, where the learner uses it
+    elapsed: float  # payoffs the policy has learned since the bin's last one, this included
+    ticket: int
+    is_bin: bool  # whether the bin is still asked, or has split
+
+
+class Foreseen(NamedTuple):
+    """How well a payoff was foreseen, by the prediction made before it was learned."""
+
+    square: float  # r² = e²/(1+h), e the error and h the prediction's share of the variance
+    spread: float  # -½ ln(1+h)
+
+
+UNFORESEEN = Foreseen(0.0, 0.0)
+
+
+class Learned(NamedTuple):
+    """What a bin has just learned."""
+
+    row: int
+    seen: Observation
+    foreseen: Foreseen
+
+
+@compiled
+def clip_into(region: Region, y: Array) -> None:
+    """Move a decision to the nearest one of the region."""
+    for i in range(y.shape[0]):
+        y[i] = min(max(y[i], region.low[i]), region.high[i])
+
+
+@compiled
+def is_inside(region: Region, y: Array) -> bool:
+    """Whether a decision lies in the region."""
+    for i in range(y.shape[0]):
+        if y[i] < region.low[i] or y[i] > region.high[i]:
+            return False
+    return True

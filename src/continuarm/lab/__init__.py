@@ -1,0 +1,1 @@
+"""The laboratory: policies against simulated worlds."""

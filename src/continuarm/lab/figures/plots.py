@@ -1,0 +1,144 @@
+"""Figures: each draws what a table of a `Result` holds."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from continuarm.core.compiling import Array
+from continuarm.errors import MissingExtraError, SettingsError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["COLOURS", "check_path", "figure_class", "ratio_dots", "regret_curves"]
+
+# Okabe and Ito's palette, which colour-blind readers can tell apart; line styles for grey prints
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+STYLES = ("-", "--", "-.", ":")
+
+
+class Curve(Protocol):
+    """What a curve needs to know of a result."""
+
+    @property
+    def policy(self) -> str: ...
+
+    @property
+    def problem(self) -> str: ...
+
+    @property
+    def replications(self) -> int: ...
+
+    @property
+    def checkpoints(self) -> NDArray[np.int64]: ...
+
+    @property
+    def mean(self) -> Array: ...
+
+    @property
+    def standard_error(self) -> Array: ...
+
+
+def regret_curves(results: Sequence[Curve], path: str | Path | None = None) -> "Figure":
+    """Regret against decisions on a log-log plot, with 95 % bands; written to `path` if given."""
+    figure: Figure = figure_class()(figsize=(5.2, 3.9), layout="constrained")
+    axes = figure.add_subplot()
+    for i, result in enumerate(results):
+        _curve(axes, result, COLOURS[i % len(COLOURS)], STYLES[i % len(STYLES)])
+    axes.set(xscale="log", yscale="log", xlabel="decisions", ylabel="cumulative regret")
+    problems = sorted({result.problem for result in results})
+    runs = sorted({result.replications for result in results})
+    axes.set_title(
+        f"{', '.join(problems)}: mean of {', '.join(map(str, runs))} runs, 95 % band", fontsize=10
+    )
+    axes.grid(True, which="major", color="0.9")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=9)
+    if path is not None:
+        _write(figure, path)
+    return figure
+
+
+def check_path(path: str | Path) -> None:
+    """Refuse a file that a figure cannot be written to, before any work is done."""
+    known = figure_class()().canvas.get_supported_filetypes()
+    path = Path(path)
+    if path.suffix[1:].lower() not in known:
+        raise SettingsError(
+            f"a figure's file must end in one of {sorted(known)}, but got {str(path)!r}"
+        )
+    if not path.parent.is_dir() or path.is_dir():
+        raise SettingsError(f"a figure's folder must exist, but got {str(path)!r}")
+
+
+def _curve(axes: Any, result: Curve, colour: str, style: str) -> None:
+    mean = result.mean
+    shown = mean > 0  # a logarithm; the oracle's regret is 0
+    t = result.checkpoints[shown]
+    label = result.policy if shown.any() else f"{result.policy} (0)"
+    axes.plot(t, mean[shown], color=colour, linestyle=style, label=label)
+    if result.replications > 1:
+        half = stats.t.ppf(0.975, result.replications - 1) * result.standard_error[shown]
+        low = np.maximum(mean[shown] - half, mean[shown] * 1e-3)
+        axes.fill_between(t, low, mean[shown] + half, color=colour, alpha=0.2, linewidth=0)
+
+
+def figure_class() -> Any:
+    """Matplotlib's Figure, or the line that says what to install."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError(
+            'figures need matplotlib: pip install "continuarm[plot]"'
+        ) from None
+    return Figure
+
+
+Interval = tuple[float, float, float]
+
+
+def ratio_dots(
+    groups: Sequence[tuple[str, Sequence[Interval]]],
+    labels: Sequence[str],
+    baseline: str,
+    path: str | Path | None = None,
+) -> "Figure":
+    """One line per group: each policy's regret relative to the baseline's, with 95 % intervals."""
+    figure: Figure = figure_class()(figsize=(6.4, 1.2 + 0.24 * len(groups)), layout="constrained")
+    axes = figure.add_subplot()
+    spread = np.linspace(0.15, -0.15, len(labels)) if len(labels) > 1 else [0.0]
+    for i, label in enumerate(labels):
+        values = np.array([intervals[i] for _, intervals in groups])
+        height = len(groups) - 1 - np.arange(len(groups)) + spread[i]
+        colour = COLOURS[i % len(COLOURS)]
+        axes.hlines(height, np.maximum(values[:, 1], 1e-3), values[:, 2], color=colour, alpha=0.6)
+        axes.plot(values[:, 0], height, "o", markersize=4, color=colour, label=label)
+    axes.axvline(1.0, color="0.4", linewidth=1)
+    axes.set(
+        xscale="log", xlabel="regret relative to the baseline, 95 % intervals (left is better)"
+    )
+    axes.set_title(f"baseline: {baseline}", fontsize=8, loc="left")
+    axes.xaxis.set_major_formatter("{x:g}")
+    low, high = axes.get_xlim()
+    axes.xaxis.set_minor_formatter("{x:g}" if high < 9.0 * low else "")
+    axes.set_yticks(range(len(groups)), [name for name, _ in groups][::-1], fontsize=8)
+    axes.set_ylim(-0.7, len(groups) - 0.3)
+    axes.grid(True, axis="x", which="both", color="0.92")
+    axes.spines[["top", "right"]].set_visible(False)
+    if len(labels) > 1:
+        figure.legend(frameon=False, fontsize=8, loc="outside lower center", ncols=2)
+    if path is not None:
+        _write(figure, path)
+    return figure
+
+
+def _write(figure: "Figure", path: str | Path) -> None:
+    check_path(path)
+    try:
+        figure.savefig(path, dpi=200)
+    except OSError as error:
+        raise SettingsError(f"a figure's file must be writable, but got {error}") from None

@@ -1,0 +1,294 @@
+"""The compiled loops of a simulation: context, decision, payoff, again; at once, or late.
+
+A loop serves every policy, problem and dimension: the policy through its configuration classes,
+the problem through the addresses of functions of fixed signatures.
+"""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+
+from continuarm.core import engine
+from continuarm.core.compiling import (
+    MATRIX,
+    VECTOR,
+    WHOLES,
+    WORDS,
+    Array,
+    compile_entry,
+    compiled,
+    copy_into,
+    tuple_type,
+    unpack,
+)
+from continuarm.core.draws import fill_normal
+from continuarm.core.entries import (
+    COMMON,
+    LIMITS,
+    Limits,
+    Setup,
+    laid_out,
+    scale_context,
+    scale_decision,
+    scale_slope,
+    unscale_decision,
+)
+from continuarm.core.learners.protocol import stands_alone
+from continuarm.core.request import FULL, Region
+from continuarm.core.state import SERIAL, Space, State
+from continuarm.problems.feedback import NEVER
+from continuarm.problems.functions import gradient_at, mean_at, sample_at
+
+__all__ = ["Block", "Late", "World", "count_entry", "run_entry", "run_late_entry"]
+
+# whole numbers of a run: where in the block to start and to stop, the draw number of the block's
+# first decision, whether payoffs are sampled and gradients told; of the decision that was made
+# last: whether its payoff waits to be told, its row, whether its bin is made, its ticket
+START, STOP, DRAW, SAMPLED, SLOPED, PENDING, ROW, MADE, TICKET, PLAN = range(10)
+# and of the late loop: the number of the block's first decision, the time to live (0: for ever),
+# whether payoffs are held until it is over, the next arrival, how many bins were made later
+BASE, TTL, HELD, ARRIVAL, MADE_LATER, LATE_PLAN = range(9, 15)
+# numbers: the noise, what silence is worth, the payoff that waits, the regret so far
+NOISE, MISSING, PAYOFF, REGRET, NUMBERS = range(5)
+# an open decision of the late loop: row, ticket, bin, delay, whether it is open
+OPEN_ROW, OPEN_TICKET, OPEN_BIN, DELAY, IS_OPEN, SEAT = range(6)
+ZERO = np.uint64(0)
+
+
+class World(NamedTuple):
+    """What decides about payoffs."""
+
+    limits: Limits
+    functions: Any  # addresses: mean payoff, random payoff, gradient
+    key: Any
+    rng: Any
+
+
+class Block(NamedTuple):
+    """What the world has in store for the next decisions, and the bins that answer them."""
+
+    contexts: Array
+    best: Array  # the best mean payoffs of the last of them, up to STOP
+    noises: Array
+    slope_noises: Array
+    bins: Any  # numbers of bins; 0: the bin is not made yet
+
+
+class Late(NamedTuple):
+    """When payoffs come, and what waits for them."""
+
+    delays: Any
+    arrivals: Any
+    offsets: Any
+    ring: Array
+    seats: Any
+    made_later: Any  # numbers of bins that were made after a decision was asked there
+
+
+WORLD = tuple_type(LIMITS, WHOLES, WORDS, types.npy_rng, named=World)
+BLOCK = tuple_type(MATRIX, VECTOR, VECTOR, MATRIX, WHOLES, named=Block)
+LATE = tuple_type(WHOLES, WHOLES, WHOLES, MATRIX, types.int64[:, ::1], WHOLES, named=Late)
+
+
+class Made(NamedTuple):
+    """A decision that was made: where, its ticket, what it will pay, and its regret."""
+
+    row: int  # FULL: the arrays are full, and nothing was done
+    made: bool
+    ticket: int
+    bin: int
+    payoff: float
+    regret: float
+
+
+@compiled
+def _ask(
+    pcfg: Any,
+    lcfg: Any,
+    setup: Setup,
+    state: State,
+    space: Space,
+    world: World,
+    block: Block,
+    plan: Any,
+    noise: float,
+    t: int,
+) -> Made:
+    """Make decision `t` of the block."""
+    limits, context, value = world.limits, block.contexts[t], space.best
+    scale_context(setup, context, space.x)
+    fill_normal(world.key, np.uint64(plan[DRAW] + t), ZERO, space.xi)
+    region = Region(limits.low, limits.high, True)
+    answers, made, ticket = engine.decide(pcfg, lcfg, state, space, region, limits.start)
+    row = engine.asked(pcfg, lcfg, state, space, answers, made, ticket)
+    if row == FULL:
+        return Made(row, False, ticket, 0, 0.0, 0.0)
+    unscale_decision(setup, space.y, value)
+    if stands_alone(lcfg):
+        scale_decision(setup, value, space.y)  # what is learned is what was done
+    expected = mean_at(world.functions[0])(context, value)
+    payoff = expected + noise * block.noises[t]
+    if plan[SAMPLED]:
+        payoff = sample_at(world.functions[1])(context, value, world.rng)
+    if plan[SLOPED]:
+        slope = space.gradient
+        gradient_at(world.functions[2])(context, value, slope)
+        span = setup.bounds[2 * setup.shape[0] :]
+        for i in range(slope.shape[0]):
+            slope[i] += noise * block.slope_noises[t, i] / (span[slope.shape[0] + i] - span[i])
+        scale_slope(setup, slope, slope)
+    best = block.best[t - plan[STOP] + block.best.shape[0]]
+    made = made or row != answers
+    bin_ = int(state.rows[row, SERIAL]) if made else 0
+    return Made(row, made, ticket, bin_, payoff, best - expected)
+
+
+@cache
+def run_entry(partition_class: type, learner_class: type) -> Any:
+    """The loop of payoffs that are told at once.
+
+    Returns the decision of the block that it reached: before STOP when the arrays are full. Then
+    it is called again with larger ones; PENDING says that the decision was made before.
+    """
+
+    def entry(setup, state, room, world, block, plan, numbers):  # type: ignore[no-untyped-def]
+        pcfg = unpack(partition_class, setup.partition)
+        lcfg, here = unpack(learner_class, setup.learner), laid_out(setup, room)
+        regret, noise, first = numbers[REGRET], numbers[NOISE], plan[START]
+        if plan[PENDING] == 1:
+            row, made, ticket, payoff = plan[ROW], plan[MADE] == 1, plan[TICKET], numbers[PAYOFF]
+            bin_ = engine.learn(pcfg, lcfg, state, here, row, made, ticket, payoff)
+            if bin_ == FULL:
+                return first
+            if not made:
+                block.bins[first] = bin_
+            plan[PENDING] = 0
+            first += 1
+        for t in range(first, plan[STOP]):
+            one = _ask(pcfg, lcfg, setup, state, here, world, block, plan, noise, t)
+            if one.row == FULL:
+                numbers[REGRET] = regret
+                return t
+            regret += one.regret
+            row, made, ticket, payoff = one.row, one.made, one.ticket, one.payoff
+            bin_ = engine.learn(pcfg, lcfg, state, here, row, made, ticket, payoff)
+            block.bins[t] = one.bin if made else bin_
+            if bin_ == FULL:
+                plan[PENDING], plan[ROW], plan[MADE], plan[TICKET] = 1, row, made, ticket
+                numbers[PAYOFF], numbers[REGRET] = payoff, regret
+                return t
+        numbers[REGRET] = regret
+        return plan[STOP]
+
+    signature = types.int64(*COMMON, WORLD, BLOCK, WHOLES, VECTOR)
+    return compile_entry(entry, signature, classes=(partition_class, learner_class))
+
+
+@cache
+def count_entry() -> Any:
+    """Count how often each number occurs."""
+
+    def entry(counts, numbers):  # type: ignore[no-untyped-def]
+        for t in range(numbers.shape[0]):
+            counts[numbers[t]] += 1
+
+    return compile_entry(entry, types.void(WHOLES, WHOLES))
+
+
+@compiled
+def _recall(setup: Setup, space: Space, waiting: Array) -> None:
+    """Put an open decision into the space: context, decision, gradient."""
+    dx, dy = space.x.shape[0], space.y.shape[0]
+    scale_context(setup, waiting[:dx], space.x)
+    scale_decision(setup, waiting[dx : dx + dy], space.y)
+    copy_into(space.gradient, waiting[dx + dy : dx + 2 * dy])
+
+
+@compiled
+def _keep(space: Space, context: Array, waiting: Array, payoff: float) -> None:
+    """Keep what `_ask` has just decided."""
+    dx, dy = space.x.shape[0], space.y.shape[0]
+    copy_into(waiting[:dx], context)
+    copy_into(waiting[dx : dx + dy], space.best)
+    copy_into(waiting[dx + dy : dx + 2 * dy], space.gradient)
+    waiting[dx + 2 * dy] = payoff
+
+
+@compiled
+def _tell(
+    pcfg: Any,
+    lcfg: Any,
+    setup: Setup,
+    state: State,
+    space: Space,
+    start: Array,
+    late: Late,
+    plan: Any,
+    k: int,
+) -> bool:
+    """Tell the payoff of an open decision; False: the arrays are full."""
+    waiting, seat = late.ring[k], late.seats[k]
+    _recall(setup, space, waiting)
+    row, ticket, payoff = seat[OPEN_ROW], seat[OPEN_TICKET], waiting[waiting.shape[0] - 1]
+    bin_ = engine.tell(pcfg, lcfg, state, space, start, row, ticket, payoff)
+    if bin_ == FULL:
+        return False
+    if seat[OPEN_BIN] == 0:
+        late.made_later[plan[MADE_LATER]] = bin_
+        plan[MADE_LATER] += 1
+    seat[IS_OPEN] = 0
+    return True
+
+
+@cache
+def run_late_entry(partition_class: type, learner_class: type) -> Any:
+    """The loop of payoffs that come late or never.
+
+    Before a decision is asked, the one of `ttl` decisions ago is given up if it is still open, or
+    if payoffs are held its payoff told; after it, the payoffs of its arrivals are told. Open
+    decisions stand in a ring, each at its number modulo the ring's length (where that is no more
+    than `ttl`, none gets so old). PENDING says that the decision was made and its arrivals are
+    being told.
+    """
+
+    def entry(setup, state, room, world, block, plan, numbers, late):  # type: ignore[no-untyped-def]
+        pcfg = unpack(partition_class, setup.partition)
+        lcfg, here = unpack(learner_class, setup.learner), laid_out(setup, room)
+        start, seats, long = world.limits.start, late.seats, late.ring.shape[0]
+        held, ttl, noise = plan[HELD] == 1, plan[TTL], numbers[NOISE]
+        for t in range(plan[START], plan[STOP]):
+            number = plan[BASE] + t
+            if plan[PENDING] == 0:
+                old = (number - ttl) % long
+                if 0 < ttl < long and ttl <= number and seats[old, IS_OPEN] == 1:
+                    if held:
+                        if not _tell(pcfg, lcfg, setup, state, here, start, late, plan, old):
+                            return t
+                    else:
+                        _recall(setup, here, late.ring[old])
+                        row, ticket = seats[old, OPEN_ROW], seats[old, OPEN_TICKET]
+                        engine.forget(pcfg, lcfg, state, here, row, ticket)
+                        seats[old, IS_OPEN] = 0
+                one = _ask(pcfg, lcfg, setup, state, here, world, block, plan, noise, t)
+                if one.row == FULL:
+                    return t
+                numbers[REGRET] += one.regret
+                k, silent = number % long, held and late.delays[t] == NEVER
+                payoff = numbers[MISSING] if silent else one.payoff
+                _keep(here, block.contexts[t], late.ring[k], payoff)
+                seats[k, OPEN_ROW], seats[k, OPEN_TICKET] = one.row, one.ticket
+                seats[k, OPEN_BIN] = block.bins[t] = one.bin
+                seats[k, DELAY], seats[k, IS_OPEN] = late.delays[t], 1
+                plan[PENDING], plan[ARRIVAL] = 1, late.offsets[t]
+            while plan[ARRIVAL] < late.offsets[t + 1]:
+                k = late.arrivals[plan[ARRIVAL]] % long
+                if not _tell(pcfg, lcfg, setup, state, here, start, late, plan, k):
+                    return t
+                plan[ARRIVAL] += 1
+            plan[PENDING] = 0
+        return plan[STOP]
+
+    signature = types.int64(*COMMON, WORLD, BLOCK, WHOLES, VECTOR, LATE)
+    return compile_entry(entry, signature, classes=(partition_class, learner_class))

@@ -1,1 +1,0 @@
-"""What runs inside one bin. See `continuarm.learners.protocol`."""

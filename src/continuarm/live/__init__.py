@@ -1,0 +1,1 @@
+"""What runs in a live system: the policy, its life of events, its state, the named policies."""

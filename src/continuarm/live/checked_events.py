@@ -1,0 +1,136 @@
+"""Events that somebody else has written: refused where they cannot be of this life.
+
+Compiled code does not look at what it is given, and what has happened cannot be undone: all is
+looked at before anything happens.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from continuarm.core.state import SERIALS
+from continuarm.errors import InputError, UnknownDecisionError
+from continuarm.live.events import (
+    BEST,
+    ROLES,
+    Asked,
+    Event,
+    Forgotten,
+    LearnedFromLog,
+    TimePassed,
+    Told,
+)
+from continuarm.live.inputs import finite
+from continuarm.live.life import Life
+
+__all__ = ["check"]
+
+MOST_IDS = 2**128  # a draw number has as many bits
+
+
+def check(life: Life, event: Event) -> None:
+    """Refuse an event that cannot happen in this life now."""
+    match event:
+        case Asked():
+            _asked(life, event)
+        case Told(id_, payoff, gradient, value):
+            _open(life, id_)
+            _payoff(life, payoff)
+            _gradient(life, gradient)
+            _done(life, value)
+        case Forgotten(id_):
+            _open(life, id_)
+        case TimePassed(at):
+            _time(life, at)
+        case LearnedFromLog(contexts, values, payoffs):
+            boxes = life.beginning.context, life.beginning.decision
+            for box, points in zip(boxes, (contexts, values), strict=True):
+                _floats(points)
+                box.points(points)
+            _floats(payoffs)
+            if payoffs.ndim != 1 or not 0 < len(contexts) == len(values) == len(payoffs):
+                raise InputError("a log needs as many contexts as decisions and payoffs")
+            for payoff in payoffs.tolist():
+                _payoff(life, payoff)
+
+
+def _asked(life: Life, event: Asked) -> None:
+    context, decision = life.beginning.context, life.beginning.decision
+    if _no_whole(event.id) or not 0 <= event.id < MOST_IDS:
+        raise InputError(f"a decision needs a number, but got {event.id!r}")
+    if event.id in life.open.open:
+        raise UnknownDecisionError(f"each decision needs a number of its own, but got {event.id}")
+    bins = life.model.state.counts[SERIALS]
+    if _no_whole(event.bin) or not 0 <= event.bin <= bins:
+        raise InputError(f"one of {int(bins)} bins is needed, but got {event.bin!r}")
+    if not isinstance(event.role, str) or event.role not in ROLES:
+        raise InputError(f"one of {ROLES} is needed, but got {event.role!r}")
+    if event.role == BEST and event.limits is None:
+        raise InputError("a decision that teaches nothing needs limits, but has none")
+    _time(life, event.at)
+    points = [(context, event.context), (decision, event.value), (decision, event.start)]
+    if event.centre is not None:
+        points.append((decision, event.centre))
+    for box, point in points:
+        _floats(point)
+        box.point(point)
+    if event.limits is not None:
+        _floats(event.limits)
+        if event.limits.shape != (2, decision.dim):
+            raise InputError(f"limits must have two rows, but got {event.limits!r}")
+        low, high = decision.points(event.limits)
+        if not (low < high).all() or not ((low <= event.value) & (event.value <= high)).all():
+            raise InputError(
+                f"{event.value.tolist()} must lie within limits, but got {event.limits.tolist()}"
+            )
+
+
+def _no_whole(number: Any) -> bool:
+    return isinstance(number, bool) or not isinstance(number, int)
+
+
+def _open(life: Life, id_: Any) -> None:
+    if _no_whole(id_):
+        raise UnknownDecisionError(f"the number of a decision is needed, but got {id_!r}")
+    if not life.open.is_open(id_):
+        raise life.open.refusal(id_)
+
+
+def _payoff(life: Life, payoff: Any) -> None:
+    largest = life.model.largest_payoff
+    if type(payoff) is not float or abs(finite(payoff)) > largest:
+        raise InputError(f"the payoff must be within ±{largest:g}, but got {payoff!r}")
+
+
+def _gradient(life: Life, gradient: Any) -> None:
+    if (gradient is not None) != life.model.uses_gradient:
+        raise InputError(f"the policy wants a gradient or not, but got {gradient!r}")
+    if gradient is not None:
+        _floats(gradient)
+        if gradient.shape != (life.model.dy,) or not np.isfinite(gradient).all():
+            raise InputError(f"the gradient must be finite, but got {gradient!r}")
+
+
+def _done(life: Life, value: Any) -> None:
+    if value is None:
+        return
+    if not life.takes_values:
+        raise InputError(f"the policy takes no value, but got {value!r}")
+    _floats(value)
+    life.beginning.decision.point(value)
+
+
+def _time(life: Life, at: Any) -> None:
+    if type(at) is not float or not math.isfinite(at):
+        raise InputError(f"a time in seconds is needed, but got {at!r}")
+    if life.beginning.waiting.ttl_seconds is None and at != 0.0:
+        raise InputError(f"a policy without `ttl_seconds` has no time but 0, but got {at}")
+    if at < life.now:
+        raise InputError(f"time does not go back: {life.now} has passed, but got {at}")
+
+
+def _floats(array: Any) -> None:
+    fits = isinstance(array, np.ndarray) and array.dtype == np.float64
+    if not fits or not array.flags.c_contiguous:
+        raise InputError(f"an array of float64 is needed, but got {array!r}")

@@ -1,0 +1,135 @@
+"""What can happen in a policy's life. A policy's state is a function of its events, in order.
+
+Times and numbers of decisions are in the events. Contexts and decisions are in the units of their
+boxes. An event can be written as plain values and read back, exactly.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from continuarm.core.compiling import Array
+from continuarm.errors import InputError
+
+__all__ = [
+    "Asked",
+    "Event",
+    "Forgotten",
+    "LearnedFromLog",
+    "OpenForgotten",
+    "TimePassed",
+    "Told",
+    "from_plain",
+    "to_plain",
+]
+
+EXPLORED, BEST = "explored", "best"
+ROLES = (EXPLORED, BEST)
+
+
+class Asked(NamedTuple):
+    """A decision was handed out.
+
+    id : its number, which is that of its draw; no other decision of the policy has it.
+    value : what was decided.
+    at : when, in seconds; 0 where no clock is needed.
+    role : `"explored"`, or `"best"` where limits left nothing to learn.
+    bin : the bin that answered; 0: one that was not made yet.
+    centre : the best decision known at that moment; None where nobody listened.
+    start : what the incumbent would have done.
+    limits : the lowest and highest values that were allowed; None: the box.
+    """
+
+    id: int
+    context: Array
+    value: Array
+    at: float
+    role: str
+    bin: int
+    centre: Array | None
+    start: Array
+    limits: Array | None
+
+
+class Told(NamedTuple):
+    """The payoff of a decision came.
+
+    gradient : of the payoff, where the policy takes one.
+    value : what was really done, if it was something else than what was decided.
+    """
+
+    id: int
+    payoff: float
+    gradient: Array | None = None
+    value: Array | None = None
+
+
+class Forgotten(NamedTuple):
+    """The payoff of a decision will never come."""
+
+    id: int
+
+
+class OpenForgotten(NamedTuple):
+    """Nothing that is open will be told; payoffs that were held back are learned."""
+
+
+class TimePassed(NamedTuple):
+    """It is now this late: what is over its time to live is given up."""
+
+    at: float
+
+
+class LearnedFromLog(NamedTuple):
+    """The log of an older rule: contexts, decisions and payoffs, in the order of time."""
+
+    contexts: Array
+    values: Array
+    payoffs: Array
+
+
+Event = Asked | Told | Forgotten | OpenForgotten | TimePassed | LearnedFromLog
+KINDS: dict[str, Any] = {
+    "asked": Asked,
+    "told": Told,
+    "forgotten": Forgotten,
+    "open-forgotten": OpenForgotten,
+    "time-passed": TimePassed,
+    "learned-from-log": LearnedFromLog,
+}
+NAMES = {kind: name for name, kind in KINDS.items()}
+ARRAYS = {"context", "value", "centre", "start", "limits", "gradient"}
+ARRAYS |= {"contexts", "values", "payoffs"}
+FLOATS = {"at", "payoff"}
+
+
+def to_plain(event: Event) -> dict[str, Any]:
+    """An event as numbers, strings and lists.
+
+    >>> to_plain(Told(3, 1.5))
+    {'event': 'told', 'id': 3, 'payoff': 1.5, 'gradient': None, 'value': None}
+    """
+    fields = {
+        name: value.tolist() if isinstance(value, np.ndarray) else value
+        for name, value in event._asdict().items()
+    }
+    return {"event": NAMES[type(event)], **fields}
+
+
+def from_plain(plain: dict[str, Any]) -> Event:
+    """The event that `to_plain` wrote."""
+    try:
+        fields = dict(plain)
+        kind = KINDS[fields.pop("event")]
+        if set(fields) != set(kind._fields):
+            raise KeyError(f"fields {sorted(fields)}")
+        for name in ARRAYS & set(fields):
+            if fields[name] is not None:
+                fields[name] = np.array(fields[name], np.float64)
+        for name in FLOATS & set(fields):
+            if isinstance(fields[name], int):  # a number that was written without its point
+                fields[name] = float(fields[name])
+        event: Event = kind(**fields)
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+        raise InputError(f"an event must be as `to_plain` wrote it, but got {error}") from None
+    return event

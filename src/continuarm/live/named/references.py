@@ -1,0 +1,93 @@
+"""Policies that do not learn, as references: the best there is, and one decision for all."""
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from continuarm.box import Box
+from continuarm.core.compiling import Array
+from continuarm.live.decision import Decision
+from continuarm.live.policy import Context
+
+__all__ = ["Fixed", "Oracle", "World"]
+
+
+class World(Protocol):
+    """What the references need to know of a problem."""
+
+    @property
+    def context(self) -> Box: ...
+
+    @property
+    def decision(self) -> Box: ...
+
+    def best_many(self, contexts: Array) -> tuple[Array, Array]: ...
+
+
+class _Reference:
+    """A rule that is known from the start: `decide_many` is all there is to it."""
+
+    def __init__(self, context: Box, decision: Box) -> None:
+        self.context, self.decision = context, decision
+        self._asked = 0
+
+    def decide_many(self, contexts: ArrayLike) -> Array:
+        """The decisions for contexts of shape `(n, dx)`."""
+        raise NotImplementedError
+
+    def ask(self, context: Context = ()) -> Decision:
+        """The decision for this context."""
+        point = self.context.point(context)
+        self._asked += 1
+        value = self.decide_many(point[None, :])[0]
+        return Decision(self._asked - 1, point, value, self.decision.names)
+
+    def tell(self, decision: Decision, payoff: float) -> None:
+        """There is nothing to learn."""
+
+    def recommend(self, context: Context = ()) -> Array:
+        """The decision for this context."""
+        return np.asarray(self.decide_many(self.context.point(context)[None, :])[0])
+
+    def recommend_many(self, contexts: ArrayLike) -> Array:
+        """The decisions for contexts of shape `(n, dx)`."""
+        return self.decide_many(contexts)
+
+
+class Oracle(_Reference):
+    """Knows the best decision of a problem; its regret is 0."""
+
+    def __init__(self, problem: World) -> None:
+        super().__init__(problem.context, problem.decision)
+        self.problem = problem
+
+    @classmethod
+    def made_for(cls, context: Box, box: Box, /, *, problem: World) -> "Oracle":
+        """The oracle of a simulation."""
+        return cls(problem)
+
+    def decide_many(self, contexts: ArrayLike) -> Array:
+        """The best decisions for contexts of shape `(n, dx)`."""
+        return self.problem.best_many(self.context.points(contexts))[0]
+
+
+class Fixed(_Reference):
+    """One decision for every context; default the centre of the box.
+
+    >>> Fixed(Box([18], [90]), Box([1.0, 0.5], [9.0, 4.0]), value=[2.5, 1.0]).ask([37]).value
+    array([2.5, 1. ])
+    """
+
+    def __init__(self, context: Box, decision: Box, *, value: Context | None = None) -> None:
+        super().__init__(context, decision)
+        self.value = decision.centre if value is None else decision.point(value)
+
+    @classmethod
+    def made_for(cls, context: Box, box: Box, /, *, decision: Any = None) -> "Fixed":
+        """The fixed decision of a simulation."""
+        return cls(context, box, value=decision)
+
+    def decide_many(self, contexts: ArrayLike) -> Array:
+        """The decision, once for each of the contexts."""
+        return np.tile(self.value, (len(self.context.points(contexts)), 1))

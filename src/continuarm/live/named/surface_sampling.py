@@ -1,0 +1,53 @@
+"""The recommended policy: a sampled response surface in bins that split by evidence."""
+
+from typing import Unpack
+
+from continuarm.box import Box
+from continuarm.core.learners.response_surface import ResponseSurface
+from continuarm.core.partitions.evidence_tree import EvidenceTree
+from continuarm.live.named.options import PolicyOptions
+from continuarm.live.policy import Context, Policy
+
+__all__ = ["SurfaceSampling"]
+
+
+def SurfaceSampling(
+    context: Box,
+    decision: Box,
+    *,
+    start: Context | None = None,
+    memory: int | None = None,
+    **options: Unpack[PolicyOptions],
+) -> Policy:
+    """The policy to start with: two boxes, and nothing to tune.
+
+    In each bin it fits a quadratic payoff whose slope is affine in the context, draws one of the
+    surfaces that the payoffs so far leave plausible, and decides for its highest point. A bin
+    splits, in the context dimension where it helps, when its halves foresee payoffs better than
+    the whole. It knows no horizon, curvature, noise or width, and does not depend on the units of
+    contexts, decisions and payoffs. docs/recommended.md derives it.
+
+    Parameters
+    ----------
+    context, decision : the boxes; a context box without dimensions makes it context-free.
+    start : what `recommend` answers before any payoff is told; default the centre.
+    memory : keep about this many decisions of the policy in mind, for a payoff that drifts.
+    options : `ttl`, `ttl_seconds`, `missing` and `rng` of `Policy`.
+
+    >>> import numpy as np
+    >>> policy = SurfaceSampling(Box([18], [90]), Box([1.0], [9.0]), rng=0)
+    >>> for age in np.random.default_rng(1).uniform(18, 90, 500):
+    ...     decision = policy.ask([age])
+    ...     policy.tell(decision, -((decision.value[0] - age / 10) ** 2))
+    >>> policy.recommend([50]).round(1)
+    array([5.])
+    """
+    return Policy(
+        context,
+        decision,
+        partition=EvidenceTree(drifts=memory is not None),
+        learner=ResponseSurface(memory=memory),
+        start=start,
+        name="SurfaceSampling",
+        **options,
+    )

@@ -1,0 +1,241 @@
+"""Decide from an exported table in plain Python: no numpy, no numba, one file to copy.
+
+reader = Reader(open("table.json").read())
+reader.decide({"age": 37, "income": 52000})
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from numbers import Real
+from typing import Any
+
+__all__ = ["VERSION", "Reader"]
+
+VERSION = 2
+STILL = 1e-9  # as in the policy itself: a round that moves no coordinate further is the last
+ROUNDS = 8
+LARGEST = 1.7976931348623157e308  # the largest float
+
+Vector = list[float]
+Matrix = list[list[float]]
+
+
+class Reader:
+    """The learned decisions of a policy, as `policy.export()` wrote them."""
+
+    def __init__(self, text: str | bytes) -> None:
+        try:
+            table: Any = json.loads(text)
+            version = table["version"]
+            if table["format"] != "continuarm table" or not isinstance(version, int):
+                raise KeyError
+        except (KeyError, TypeError, ValueError, RecursionError):
+            raise ValueError(
+                "a table written by `export` is needed, but got another text"
+            ) from None
+        if version != VERSION:
+            raise ValueError(
+                f"the table's version must be {VERSION}, which this reads, but got {version}"
+            )
+        if not _is_table(table):
+            raise ValueError("the parts of a table must fit together, but this one is damaged")
+        self.context: dict[str, Any] = table["context"]
+        self.decision: dict[str, Any] = table["decision"]
+        self.bins: list[dict[str, Any]] = table["bins"]
+
+    def decide(self, context: Mapping[str, float] | Sequence[float] = ()) -> Vector:
+        """The best decision known for a context, as `recommend` would answer."""
+        x = _to_unit(self.context, context)
+        found = self.bins[0]
+        for bin_ in self.bins:
+            if all(
+                low <= v and (v < high or high == 1.0)
+                for v, low, high in zip(x, bin_["low"], bin_["high"], strict=True)
+            ):
+                found = bin_
+        if "terms" not in found:
+            return list(found["best"])
+        unit = _peak_of(found, x)
+        low, high = self.decision["low"], self.decision["high"]
+        return [min(max(a + y * (b - a), a), b) for y, a, b in zip(unit, low, high, strict=True)]
+
+    def decide_by_name(
+        self, context: Mapping[str, float] | Sequence[float] = ()
+    ) -> dict[str, float]:
+        """The same by the names of the decision."""
+        return dict(zip(self.decision["names"], self.decide(context), strict=True))
+
+
+def _to_unit(box: dict[str, Any], context: Mapping[str, float] | Sequence[float]) -> Vector:
+    names = box["names"]
+    given = getattr(context, "keys", None)  # of a dictionary, or of a series
+    if given is not None and any(isinstance(name, str) for name in given()):
+        if len(context) != len(names) or set(given()) != set(names):
+            raise ValueError(f"the names must be {names}, but got {list(given())}")
+        context = [context[name] for name in names]
+    if len(context) != len(names):
+        raise ValueError(f"{len(names)} numbers are needed, but got {len(context)}")
+    unit = []
+    for name, value, low, high in zip(names, context, box["low"], box["high"], strict=True):
+        if not isinstance(value, Real) or isinstance(value, Fraction):
+            raise ValueError(f"{name} must be a number, but got {value!r}")
+        if not low <= value <= high:
+            raise ValueError(f"`{low} <= {name} <= {high}` must hold, but got {value}")
+        unit.append((value - low) / (high - low))
+    return unit
+
+
+def _is_table(table: dict[str, Any]) -> bool:
+    """Whether a decision from this table can only lie in the decision's box."""
+    try:
+        context, decision, bins = table["context"], table["decision"], table["bins"]
+        fits = all(_is_box(box) for box in (context, decision))
+        return fits and bool(bins) and all(_is_bin(bin_, context, decision) for bin_ in bins)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return False
+
+
+def _is_box(box: dict[str, Any]) -> bool:
+    names, low, high = box["names"], box["low"], box["high"]
+    named = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    dim = len(names)
+    numbers = _are_numbers(low, dim) and _are_numbers(high, dim)
+    return named and len(set(names)) == dim and numbers and all(map(_lt, low, high))
+
+
+def _is_bin(bin_: dict[str, Any], context: dict[str, Any], decision: dict[str, Any]) -> bool:
+    dx, dy = len(context["names"]), len(decision["names"])
+    if not _is_within(bin_["best"], decision["low"], decision["high"]):
+        return False
+    edges = [bin_["low"], bin_["high"]]
+    if not all(_is_within(e, [0.0] * dx, [1.0] * dx) for e in edges) or not all(map(_lt, *edges)):
+        return False
+    if "terms" not in bin_:
+        return True
+    terms, (low, high) = bin_["terms"], bin_["tried"]
+    ends = all(_is_within(end, [0.0] * dy, [1.0] * dy) for end in (low, high))
+    return (
+        bin_["dimensions"] == dy
+        and len(terms) in (2 * dy, 2 * dy + dy * (dy - 1) // 2)
+        and len(bin_["by_context"]) == dx
+        and all(_are_numbers(row, len(row)) for row in (terms, *bin_["by_context"]))
+        and all(len(row) <= len(terms) for row in bin_["by_context"])
+        and ends
+        and all(a <= b for a, b in zip(low, high, strict=True))
+    )
+
+
+def _lt(low: float, high: float) -> bool:
+    return low < high
+
+
+def _are_numbers(values: Any, n: int) -> bool:
+    return (
+        isinstance(values, list)
+        and len(values) == n
+        and all(type(v) in (int, float) and abs(v) <= LARGEST for v in values)
+    )
+
+
+def _is_within(values: Any, low: Vector, high: Vector) -> bool:
+    return _are_numbers(values, len(low)) and all(
+        a <= v <= b for v, a, b in zip(values, low, high, strict=True)
+    )
+
+
+def _peak_of(bin_: dict[str, Any], x: Vector) -> Vector:
+    """Where the bin's quadratic is highest for this context, on the unit cube."""
+    terms: Vector = list(bin_["terms"])
+    for v, low, high, slopes in zip(x, bin_["low"], bin_["high"], bin_["by_context"], strict=True):
+        u = (2.0 * v - low - high) / (high - low)
+        for k, slope in enumerate(slopes):
+            terms[k] += slope * u
+    d = bin_["dimensions"]
+    slope, bends, twists = terms[:d], terms[d : 2 * d], terms[2 * d :]
+    if not twists:
+        return _tried(bin_, [_peak(g, h) for g, h in zip(slope, bends, strict=True)])
+    hessian = [[0.0] * d for _ in range(d)]
+    k = 0
+    for i in range(d):
+        hessian[i][i] = bends[i]
+        for j in range(i + 1, d):
+            hessian[i][j] = hessian[j][i] = twists[k]
+            k += 1
+    return _tried(bin_, _climb(slope, hessian))
+
+
+def _tried(bin_: dict[str, Any], peak: Vector) -> Vector:
+    """The peak on the unit cube, and nothing beyond what was tried."""
+    low, high = bin_["tried"]
+    middle = [0.5 if v != v else 0.5 + 0.5 * v for v in peak]  # numbers too large give no peak
+    return [min(max(v, a), b) for v, a, b in zip(middle, low, high, strict=True)]
+
+
+def _dot(a: Vector, b: Vector) -> float:
+    """The product up to the end of the shorter one."""
+    return sum(p * q for p, q in zip(a, b, strict=False))
+
+
+def _peak(slope: float, bend: float) -> float:
+    """Where in [-1, 1] `slope v + ½ bend v²` is highest."""
+    if bend < 0.0:
+        return min(max(-slope / bend, -1.0), 1.0)
+    return 1.0 if slope > 0.0 else -1.0
+
+
+def _climb(slope: Vector, hessian: Matrix) -> Vector:
+    """Where in [-1, 1]^d `slope·v + ½ vᵀHv` is highest: Newton steps, and sweeps."""
+    d = len(slope)
+    v = [0.0] * d
+    for _ in range(2 * d + ROUNDS):
+        step = _newton(slope, hessian, v)
+        if step is not None:
+            reach = 1.0
+            for j in range(d):
+                if step[j] != 0.0:
+                    reach = min(reach, ((1.0 if step[j] > 0.0 else -1.0) - v[j]) / step[j])
+            v = [min(max(v[j] + reach * step[j], -1.0), 1.0) for j in range(d)]
+        moved = 0.0
+        for j in range(d):
+            push = slope[j] - hessian[j][j] * v[j] + _dot(hessian[j], v)
+            new = _peak(push, hessian[j][j])
+            moved = max(moved, abs(new - v[j]))
+            v[j] = new
+        if moved <= STILL:
+            break
+    return v
+
+
+def _newton(slope: Vector, hessian: Matrix, v: Vector) -> Vector | None:
+    """The Newton step of the coordinates not pressed to their edge; None: H is not negative."""
+    d = len(v)
+    push = [slope[j] + _dot(hessian[j], v) for j in range(d)]
+    free = [
+        j
+        for j in range(d)
+        if not ((v[j] >= 1.0 and push[j] >= 0.0) or (v[j] <= -1.0 and push[j] <= 0.0))
+    ]
+    factor: Matrix = []  # of -H on the free coordinates, by Cholesky
+    for row, j in enumerate(free):
+        line: Vector = []
+        for column in range(row):
+            other = factor[column]
+            entry = -hessian[j][free[column]] - _dot(line, other)
+            line.append(entry / other[column])
+        pivot = -hessian[j][j] - _dot(line, line)
+        if not pivot > -1e-12 * hessian[j][j]:
+            return None
+        factor.append([*line, pivot**0.5])
+    n = len(free)
+    solved: Vector = []
+    for row in range(n):
+        rest = push[free[row]] - _dot(factor[row], solved)
+        solved.append(rest / factor[row][row])
+    for row in range(n - 1, -1, -1):
+        rest = solved[row] - sum(factor[k][row] * solved[k] for k in range(row + 1, n))
+        solved[row] = rest / factor[row][row]
+    step = [0.0] * d
+    for row, j in enumerate(free):
+        step[j] = solved[row]
+    return step

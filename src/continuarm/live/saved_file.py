@@ -1,0 +1,110 @@
+"""One file of a policy: no pickle, a format number, a checksum, written whole or not.
+
+continuarm policy, format 2
+<SHA-256 of all that follows>
+<what the process knows, in JSON, on one line>
+<the state of the policy's life>
+"""
+
+import glob
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import RLock
+from typing import Any
+from weakref import WeakValueDictionary
+
+from continuarm.errors import SavedFileError
+from continuarm.live.gate import Gate
+
+__all__ = ["FORMAT", "alone", "read", "write"]
+
+FORMAT = 2
+UNFINISHED = ".unfinished"
+MAGIC = b"continuarm policy, format "
+_choosing = RLock()
+_gates: WeakValueDictionary[str, Gate] = WeakValueDictionary()
+
+
+def write(path: str | os.PathLike[str], shell: dict[str, Any], state: bytes) -> None:
+    """Write the file; a crash in the middle leaves the old one."""
+    body = json.dumps(shell, allow_nan=False).encode() + b"\n" + state
+    digest = hashlib.sha256(body).hexdigest().encode()
+    target = _target(path)
+    _sweep(target)
+    beside = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(8)}{UNFINISHED}")
+    try:
+        with beside.open("xb") as file:
+            file.write(MAGIC + str(FORMAT).encode() + b"\n" + digest + b"\n" + body)
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            beside.chmod(target.stat().st_mode)
+        beside.replace(target)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # the new name, too, outlives a power cut
+    finally:
+        os.close(folder)
+
+
+def _target(path: str | os.PathLike[str]) -> Path:
+    target = Path(path).resolve()
+    if target.exists() and not target.is_file():
+        raise SavedFileError(
+            f"a policy is saved to a file, but {os.fspath(path)!r} is something else"
+        )
+    return target
+
+
+def _sweep(target: Path) -> None:
+    """Remove what processes that are gone have left half written."""
+    for left in target.parent.glob(f".{glob.escape(target.name)}.*{UNFINISHED}"):
+        process = left.name.removeprefix(f".{target.name}.").partition(".")[0]
+        if process.isdigit() and not Path("/proc", process).exists() and _is_linux():
+            left.unlink(missing_ok=True)
+
+
+def _is_linux() -> bool:
+    return Path("/proc/self").exists()
+
+
+@contextmanager
+def alone(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Let one thread of this process save to a path at a time; from inside it is refused."""
+    with _choosing:
+        gate = _gates.setdefault(os.path.realpath(path), Gate())
+    with gate:
+        yield
+
+
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], bytes]:
+    """What the process knew, and the state, of a file that is whole."""
+    content = Path(path).read_bytes()
+    first, _, rest = content.partition(b"\n")
+    digest, _, body = rest.partition(b"\n")
+    number = first.removeprefix(MAGIC)
+    if not first.startswith(MAGIC) or not number.isdigit() or len(number) > 9:
+        raise SavedFileError(f"a file written by `save` is needed, but got {os.fspath(path)!r}")
+    if int(number) != FORMAT:
+        raise SavedFileError(
+            f"the file's format must be {FORMAT}, which this version reads, "
+            f"but got {int(number)} in {os.fspath(path)!r}"
+        )
+    if hashlib.sha256(body).hexdigest().encode() != digest:
+        raise SavedFileError(
+            f"the file must be as it was written, but {os.fspath(path)!r} is damaged"
+        )
+    shell, _, state = body.partition(b"\n")
+    try:
+        known: dict[str, Any] = json.loads(shell)
+    except ValueError as error:
+        raise SavedFileError(f"the file's third line must be JSON, but got {error}") from None
+    return known, state

@@ -1,0 +1,199 @@
+"""A life as bytes, and back: one line of JSON, then the bytes of the arrays that it lists.
+
+Equal states have equal bytes. Arrays are written up to what is in use, so that it does not matter
+how much room they had.
+"""
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from continuarm import checks
+from continuarm.box import Box
+from continuarm.core.fitting import misfit
+from continuarm.core.learners.protocol import width
+from continuarm.core.state import HEAD, ROWS_USED, SERIALS, State
+from continuarm.errors import SavedFileError, SettingsError
+from continuarm.live import registry
+from continuarm.live.inputs import finite
+from continuarm.live.life import Beginning, Life
+from continuarm.live.open_decisions import NUMBER, Open, Waiting
+
+__all__ = ["from_bytes", "to_bytes"]
+
+DTYPES = ("<f8", "<i8", "<u8")
+BROKEN = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+Arrays = dict[str, NDArray[Any]]
+
+
+def to_bytes(life: Life) -> bytes:
+    """The whole state of a life."""
+    header, arrays = _header(life), _arrays(life)
+    listed = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
+    text = json.dumps(header | {"arrays": listed}, allow_nan=False)
+    return text.encode() + b"\n" + b"".join(array.tobytes() for array in arrays.values())
+
+
+def from_bytes(content: bytes) -> Life:
+    """The life that `to_bytes` wrote; what does not fit together is refused."""
+    try:
+        text, _, data = content.partition(b"\n")
+        header: dict[str, Any] = json.loads(text)
+        arrays, start = {}, 0
+        for name, dtype, shape in header["arrays"]:
+            if dtype not in DTYPES:
+                raise SavedFileError(f"arrays must be of {DTYPES}, but got {dtype!r}")
+            flat = np.frombuffer(data, dtype, math.prod(shape), start)
+            arrays[name] = flat.reshape(shape).copy()
+            start += flat.nbytes
+        beginning = _beginning(header, arrays)
+        _check_sizes(beginning, arrays)
+        life = Life(beginning)
+        _restore(life, header, arrays)
+    except SavedFileError:
+        raise
+    except BROKEN as error:
+        raise SavedFileError(
+            f"the parts of a saved state must fit together, but got {type(error).__name__}: "
+            f"{error}"
+        ) from error
+    return life
+
+
+def _header(life: Life) -> dict[str, Any]:
+    beginning, opened = life.beginning, life.open
+    for part in (beginning.partition, beginning.learner):
+        if not registry.is_registered(part):
+            raise SettingsError(
+                f"a kind must be registered to be saved, but {type(part).__name__} is not: "
+                "`continuarm.register`"
+            )
+    return {
+        "context": beginning.context.__getstate__(),
+        "decision": beginning.decision.__getstate__(),
+        "partition": registry.to_plain(beginning.partition),
+        "learner": registry.to_plain(beginning.learner),
+        "waiting": list(beginning.waiting),
+        "asked": opened.asked,
+        "next_id": f"{opened.next_id:x}",
+        "ids": [f"{id_:x}" for id_ in opened.open],
+        "held": [f"{id_:x}" for id_ in opened.held],
+        "now": life.now if math.isfinite(life.now) else None,
+    }
+
+
+def _arrays(life: Life) -> Arrays:
+    beginning, model, opened = life.beginning, life.model, life.open
+    known, n, dx, dy = model.state, len(opened.open), model.dx, model.dy
+    columns = list(zip(*opened.open.values(), strict=True)) or [()] * 8
+    return {
+        "start": beginning.start,
+        "key": beginning.key,
+        "counts": known.counts,
+        "nodes": known.nodes,
+        "rows": known.rows[: int(known.counts[ROWS_USED])],
+        "pool": known.pool[: int(known.pool[0, 1])],
+        "seats": np.array(columns[0:2], np.int64).reshape(2, n),
+        "contexts": np.array(columns[2], np.float64).reshape(n, dx),
+        "values": np.array(columns[3], np.float64).reshape(n, dy),
+        "starts": np.array(columns[4], np.float64).reshape(n, dy),
+        "at": np.array(columns[5], np.float64),
+        "numbers": np.array(columns[6], np.int64),
+        "bins": np.array(columns[7], np.int64),
+        "held": np.array(list(opened.held.values()), np.float64),
+        "asked_per_bin": np.array(life.asked_per_bin, np.int64),
+    }
+
+
+def _beginning(header: dict[str, Any], arrays: Arrays) -> Beginning:
+    context, decision = Box(*header["context"]), Box(*header["decision"])
+    ttl, ttl_seconds, missing = header["waiting"]
+    key, start = arrays["key"], arrays["start"]
+    if key.shape != (2,) or key.dtype != np.uint64 or start.shape != (decision.dim,):
+        raise SavedFileError(
+            f"a start of {decision.dim} numbers and a key of 2 are needed, "
+            f"but got {start.shape} and {key.shape}"
+        )
+    return Beginning(
+        context,
+        decision,
+        registry.from_plain(header["partition"]),
+        registry.from_plain(header["learner"]),
+        decision.point(start),
+        key,
+        Waiting.checked(ttl, ttl_seconds, missing),
+    )
+
+
+def _check_sizes(beginning: Beginning, arrays: Arrays) -> None:
+    """Look at the dimensions before anything is made as large as they say."""
+    learner = beginning.learner.configured(beginning.context.dim, beginning.decision.dim)
+    wanted, got = HEAD + width(learner), arrays["rows"].shape
+    if len(got) != 2 or got[1] != wanted:
+        raise SavedFileError(f"the saved rows must have {wanted} numbers, but got {got}")
+
+
+def _restore(life: Life, header: dict[str, Any], arrays: Arrays) -> None:
+    model, state = life.model, State(*(arrays[name] for name in State._fields))
+    wrong = misfit(model.pcfg, model.lcfg, state)
+    if wrong is not None:
+        raise SavedFileError(f"a saved state must have {wrong}, but has not")
+    model.state = state
+    ids = [int(text, 16) for text in header["ids"]]
+    opened = _opened(life, ids, arrays)
+    held = [int(text, 16) for text in header["held"]]
+    payoffs = [finite(payoff) for payoff in arrays["held"].tolist()]
+    if not set(held) <= set(ids) or len(set(ids)) < len(ids) or len(set(held)) < len(held):
+        raise SavedFileError(f"open decisions must be different, but got {ids} and {held}")
+    asked = checks.whole("asked", header["asked"], 0)
+    if any(not 0 <= decision[NUMBER] < asked for decision in opened.values()):
+        raise SavedFileError(f"open decisions must be among the {asked} asked, but are not")
+    next_id = int(header["next_id"], 16)
+    if not max(ids, default=-1) < next_id <= 2**128:
+        raise SavedFileError(f"the next number must be above {ids}, but is {next_id}")
+    life.open.restore(opened, dict(zip(held, payoffs, strict=True)), asked, next_id)
+    life.now = -math.inf if header["now"] is None else finite(header["now"])
+    counts = arrays["asked_per_bin"]
+    fits = counts.ndim == 1 and 1 <= len(counts) <= state.counts[SERIALS] + 1
+    if not fits or counts.dtype.kind != "i" or (counts < 0).any():
+        raise SavedFileError(f"each bin must have been asked so often, but got {counts!r}")
+    life.asked_per_bin = counts.tolist()
+
+
+def _opened(life: Life, ids: list[int], arrays: Arrays) -> dict[int, Open]:
+    """The open decisions; tickets index arrays in compiled code, which does not look."""
+    context, decision = life.beginning.context, life.beginning.decision
+    n, opened = len(ids), {}
+    boxes = (("contexts", context), ("values", decision), ("starts", decision))
+    points = {name: box.points(arrays[name]) for name, box in boxes}
+    shapes = [points[name].shape[0] == n for name in points]
+    shapes += [arrays[name].shape == (n,) for name in ("at", "numbers", "bins")]
+    if not all(shapes) or arrays["seats"].shape != (2, n) or not np.isfinite(arrays["at"]).all():
+        raise SavedFileError(f"each of {n} open decisions must have all its parts, but has not")
+    for k, id_ in enumerate(ids):
+        row, ticket = arrays["seats"][:, k].tolist()
+        if not life.model.holds(row, ticket):
+            raise SavedFileError(
+                f"decision {id_} must have a place, but got row {row}, ticket {ticket}"
+            )
+        start, value = points["starts"][k], points["values"][k]
+        if start.tobytes() == life.beginning.start.tobytes():
+            start = life.beginning.start
+        value.flags.writeable = False
+        at, number, bin_ = (arrays[name][k].item() for name in ("at", "numbers", "bins"))
+        opened[id_] = (row, ticket, points["contexts"][k], value, start, at, number, bin_)
+    numbers = arrays["numbers"].tolist()
+    if numbers != sorted(set(numbers)) or arrays["numbers"].dtype.kind != "i":
+        raise SavedFileError(f"open decisions must be in the order of asking, but got {numbers}")
+    return opened

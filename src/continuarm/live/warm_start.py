@@ -1,0 +1,91 @@
+"""learn_from: start from the log of an older rule, whose propensities nobody knows."""
+
+from typing import Any
+
+import numpy as np
+
+from continuarm.box import Box
+from continuarm.core.compiling import Array
+from continuarm.core.learners.response_surface import ResponseSurface
+from continuarm.core.model import Limits, Model
+from continuarm.core.partitions.evidence_tree import EvidenceTree
+from continuarm.core.request import ALONE
+from continuarm.errors import InputError
+from continuarm.numbers import reals
+
+__all__ = ["learn", "log_columns"]
+
+NO_GRADIENT = np.empty(0)
+
+
+def log_columns(table: Any, payoff: str, context: Box, decision: Box) -> tuple[Array, ...]:
+    """Contexts, decisions and payoffs of a table with named columns."""
+    columns: list[Array] = []
+    for name in (*context.names, *decision.names, payoff):
+        try:
+            given = table[name]
+        except Exception:  # each kind of table has its own error for a column it lacks
+            raise InputError(
+                f"a table with the columns {[*context.names, *decision.names, payoff]} is needed, "
+                f"but {name!r} is missing in {type(table).__name__}"
+            ) from None
+        column = reals(given)
+        if column is None:
+            raise InputError(f"the column {name!r} of the log must hold numbers, but does not")
+        if column.ndim != 1 or (columns and len(column) != len(columns[0])):
+            raise InputError(f"the columns of the log must have one length, but {name!r} has not")
+        columns.append(column)
+    if set(context.names) & set(decision.names) or payoff in (*context.names, *decision.names):
+        raise InputError(
+            "context, decision and payoff need different column names in a log, but got "
+            f"{[*context.names, *decision.names, payoff]}"
+        )
+    unknown = np.flatnonzero(~np.isfinite(columns[-1]))
+    if len(unknown):
+        raise InputError(
+            f"each payoff of the log must be a finite number (0 where silence means none), but "
+            f"row {unknown[0]} of {payoff!r} has {columns[-1][unknown[0]]}"
+        )
+    dx, n = context.dim, len(columns[0])
+    contexts = context.points(np.array(columns[:dx]).T.reshape(n, dx))
+    decisions = decision.points(np.array(columns[dx:-1]).T.reshape(n, decision.dim))
+    return contexts, decisions, columns[-1]
+
+
+def learn(model: Model, limits: Limits, x: Array, y: Array, z: Array) -> None:
+    """Teach a model the payoffs `z` of the decisions `y` for the contexts `x`, in their order.
+
+    A learner whose observations stand alone takes them as they are. One that climbs, by stencils
+    or by gradients, starts where a surface fitted to the log is highest, among the decisions that
+    the log has tried.
+    """
+    if model.stands_alone and not model.uses_gradient:
+        _tell_all(model, limits, x, y, z)
+        return
+    surface = ResponseSurface().configured(model.dx, model.dy)
+    context, decision = np.split(model.setup.bounds, [2 * model.dx])
+    fitted = Model(
+        EvidenceTree().configured(model.dx, surface),
+        surface,
+        context.reshape(2, model.dx),
+        decision.reshape(2, model.dy),
+    )
+    _tell_all(fitted, limits, x, y, z)
+    best = fitted.recommend(x, limits)
+    likely = np.clip(best, y.min(axis=0), y.max(axis=0))
+    rows = [model.place(point, best, 0.0) for point, best in zip(x, likely, strict=True)]
+    _, one, which, payoffs = np.unique(
+        rows, return_index=True, return_inverse=True, return_counts=True
+    )
+    sums = np.zeros((len(one), model.dy))
+    np.add.at(sums, which, likely)
+    tried = likely.min(axis=0), likely.max(axis=0)  # a mean may be rounded beyond
+    for k, row in enumerate(one):  # a bin starts at the mean of what is best for its contexts
+        model.place(x[row], np.clip(sums[k] / payoffs[k], *tried), float(payoffs[k]))
+    low, high = decision.reshape(2, model.dy)
+    model.place_others((likely.mean(axis=0) - low) / (high - low))
+
+
+def _tell_all(model: Model, limits: Limits, x: Array, y: Array, z: Array) -> None:
+    for point, decision, payoff in zip(x, y, z.tolist(), strict=True):
+        model.tell(0, ALONE, point, decision, payoff, NO_GRADIENT, limits.start)

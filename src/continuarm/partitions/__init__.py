@@ -1,1 +1,0 @@
-"""Which bin a context falls in. See `continuarm.partitions.protocol`."""

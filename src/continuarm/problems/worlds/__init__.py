@@ -1,0 +1,30 @@
+"""The worlds that come with the package, by theme: each module ends in a table of its own."""
+
+from continuarm.problems.entry import Entries
+from continuarm.problems.worlds import (
+    demand,
+    dimensions,
+    edges_and_jumps,
+    logit,
+    operations,
+    paper,
+    purchases,
+    quadratics,
+    randomness,
+    shapes,
+)
+
+__all__ = ["THEMES"]
+
+THEMES: tuple[Entries, ...] = (
+    paper.WORLDS,
+    quadratics.WORLDS,
+    demand.WORLDS,
+    logit.WORLDS,
+    purchases.WORLDS,
+    operations.WORLDS,
+    shapes.WORLDS,
+    edges_and_jumps.WORLDS,
+    dimensions.WORLDS,
+    randomness.WORLDS,
+)

@@ -1,5 +1,0 @@
-"""The paper's experiment, what its title claims, and a report: `continuarm reproduce`."""
-
-from continuarm.reproduction.command import FIGURES, reproduce, total_decisions
-
-__all__ = ["FIGURES", "reproduce", "total_decisions"]
