@@ -60,8 +60,11 @@ def test_a_context_with_names_is_matched_by_name(learned: ca.Policy, given: Any)
     np.testing.assert_array_equal(learned.recommend(given), wanted)
     np.testing.assert_array_equal(learned.ask(given).context, [0.9, 0.1])
     assert learned.explain(given) == learned.explain([0.9, 0.1])
-    if hasattr(given, "keys"):
-        assert Reader(learned.export()).decide(given) == pytest.approx(wanted.tolist())
+    reader = Reader(learned.export())
+    assert reader.decide(given) == reader.decide([0.9, 0.1]) == pytest.approx(wanted.tolist())
+    for wrong in (pd.Series({"b": 0.1, "c": 0.9}), Pair(0.1, 0.9)._asdict() | {"c": 1.0}):
+        with pytest.raises(ValueError, match=r"the names must be \['a', 'b'\], but got"):
+            reader.decide(wrong)
 
 
 @pytest.mark.parametrize("given", NAMED_TABLES.values(), ids=NAMED_TABLES)
@@ -87,6 +90,54 @@ def test_missing_and_extra_names_are_refused(learned: ca.Policy, given: Any) -> 
         learned.recommend_many(given)
     with pytest.raises(InputError):
         ca.Box.unit(2).points(given)
+
+
+def test_a_frame_that_is_not_collected_is_refused(learned: ca.Policy) -> None:
+    with pytest.raises(InputError, match="columns that can be read are needed, but got a Lazy"):
+        learned.recommend_many(pl.LazyFrame({"b": B, "a": A}))  # type: ignore[arg-type]
+
+
+LOG = {"b": B, "fee": [0.1, 0.2, 0.3], "payoff": [1.0, 2.0, 3.0], "a": A, "price": [0.7] * 3}
+LOGS: dict[str, Any] = {
+    "dictionary": LOG,
+    "pandas": pd.DataFrame(LOG),
+    "polars": pl.DataFrame(LOG),
+    "records": pd.DataFrame(LOG).to_records(index=False),
+    "with other columns": pd.DataFrame(LOG | {"shop": ["x", "y", "z"]}),
+}
+
+
+@pytest.mark.parametrize("log", LOGS.values(), ids=LOGS)
+def test_a_log_is_matched_by_name(log: Any) -> None:
+    made = ca.SurfaceSampling(CONTEXT, DECISION, rng=0)
+    happened: list[ca.events.Event] = []
+    made.listen(happened.append)
+    made.learn_from(log)
+    learned = happened[0]
+    assert isinstance(learned, ca.events.LearnedFromLog)
+    np.testing.assert_array_equal(learned.contexts, np.array([A, B]).T)
+    np.testing.assert_array_equal(learned.values, [[0.7, 0.1], [0.7, 0.2], [0.7, 0.3]])
+
+
+DONE: dict[str, Any] = {
+    "dictionary": {"fee": 0.2, "price": 0.9},
+    "series": pd.Series({"fee": 0.2, "price": 0.9}),
+}
+
+
+@pytest.mark.parametrize("done", DONE.values(), ids=DONE)
+def test_what_was_really_done_is_matched_by_name(done: Any) -> None:
+    made = ca.SurfaceSampling(CONTEXT, DECISION, rng=0)
+    happened: list[ca.events.Event] = []
+    made.listen(happened.append)
+    made.tell(made.ask([0.5, 0.5]), 1.0, value=done)
+    for frame in (pd.DataFrame([dict(done)]), pl.DataFrame([dict(done)]), [done]):
+        made.tell_many([made.ask([0.5, 0.5]).id], [1.0], values=frame)
+    told = [event for event in happened if isinstance(event, ca.events.Told)]
+    assert [event.value.tolist() for event in told] == [[0.9, 0.2]] * 4  # type: ignore[union-attr]
+    for wrong in ({"fee": 0.2}, pd.Series({"fee": 0.2, "cost": 0.9})):
+        with pytest.raises(InputError, match="the names must be"):
+            made.tell(made.ask([0.5, 0.5]), 1.0, value=wrong)
 
 
 def test_limits_with_names_are_matched_by_name(learned: ca.Policy) -> None:
@@ -194,11 +245,29 @@ def test_what_is_a_payoff_is_learned(payoff: Any) -> None:
     assert made.snapshot() == plain.snapshot()
 
 
+def test_bytes_are_no_context() -> None:
+    for text in (b"\x00\x01", bytearray(b"\x00\x01"), "01"):
+        with pytest.raises(InputError, match="numbers are needed"):
+            CONTEXT.point(text)
+
+
+def test_flags_are_no_payoffs_of_a_log() -> None:
+    made = ca.SurfaceSampling(CONTEXT, DECISION, rng=0)
+    for flags in ([True, False, True], pl.Series([True, False, True]), np.ones(3, bool)):
+        with pytest.raises(InputError, match="the payoffs 'payoff' of the log must be numbers"):
+            made.learn_from(LOG | {"payoff": flags})
+
+
 def test_hidden_values_are_refused() -> None:
     hidden = np.ma.array([[0.1, 0.2]], mask=[[False, True]])
     for call in (CONTEXT.points, lambda v: CONTEXT.point(v[0])):
         with pytest.raises(InputError, match="numbers are needed"):
             call(hidden)
+    for rows in ([hidden[0]], [[0.1, 0.2], hidden[0]], {"a": hidden[0], "b": [0.1, 0.2]}):
+        with pytest.raises(InputError, match="numbers are needed"):
+            CONTEXT.points(rows)
+    with pytest.raises(InputError, match="numbers are needed"):
+        CONTEXT.point({"a": np.ma.masked, "b": 0.2})  # type: ignore[dict-item]
     np.testing.assert_array_equal(CONTEXT.points(np.ma.array([[0.1, 0.2]])), [[0.1, 0.2]])
     made = ca.SurfaceSampling(CONTEXT, DECISION, rng=0)
     decisions = made.ask_many([[0.5, 0.5]] * 2)

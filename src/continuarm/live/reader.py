@@ -69,11 +69,12 @@ class Reader:
 
 def _to_unit(box: dict[str, Any], context: Mapping[str, float] | Sequence[float]) -> Vector:
     names = box["names"]
-    given = getattr(context, "keys", None)  # of a dictionary, or of a series
-    if given is not None and any(isinstance(name, str) for name in given()):
-        if len(context) != len(names) or set(given()) != set(names):
-            raise ValueError(f"the names must be {names}, but got {list(given())}")
-        context = [context[name] for name in names]
+    given = _names_of(context)
+    if given is not None:
+        if len(given) != len(names) or set(given) != set(names):
+            raise ValueError(f"the names must be {names}, but got {given}")
+        by_field = isinstance(context, tuple)
+        context = [getattr(context, name) if by_field else context[name] for name in names]
     if len(context) != len(names):
         raise ValueError(f"{len(names)} numbers are needed, but got {len(context)}")
     unit = []
@@ -82,8 +83,19 @@ def _to_unit(box: dict[str, Any], context: Mapping[str, float] | Sequence[float]
             raise ValueError(f"{name} must be a number, but got {value!r}")
         if not low <= value <= high:
             raise ValueError(f"`{low} <= {name} <= {high}` must hold, but got {value}")
-        unit.append((value - low) / (high - low))
+        unit.append((float(value) - low) / (high - low))
     return unit
+
+
+def _names_of(context: Any) -> list[Any] | None:
+    """The names of a dictionary, a series, a named tuple or a structured row."""
+    keys = getattr(context, "keys", None)
+    if keys is not None and any(isinstance(name, str) for name in keys()):
+        return list(keys())
+    fields = getattr(context, "_fields", None) or getattr(
+        getattr(context, "dtype", None), "names", None
+    )
+    return None if fields is None else list(fields)
 
 
 def _is_table(table: dict[str, Any]) -> bool:

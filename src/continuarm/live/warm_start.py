@@ -11,7 +11,7 @@ from continuarm.core.model import Limits, Model
 from continuarm.core.partitions.evidence_tree import EvidenceTree
 from continuarm.core.request import ALONE
 from continuarm.errors import InputError
-from continuarm.numbers import reals
+from continuarm.numbers import has_flags, reals
 
 __all__ = ["learn", "log_columns"]
 
@@ -32,6 +32,8 @@ def log_columns(table: Any, payoff: str, context: Box, decision: Box) -> tuple[A
         column = reals(given)
         if column is None:
             raise InputError(f"the column {name!r} of the log must hold numbers, but does not")
+        if name == payoff and len(column) and has_flags(given):
+            raise InputError(f"the payoffs {name!r} of the log must be numbers, but are flags")
         if column.ndim != 1 or (columns and len(column) != len(columns[0])):
             raise InputError(f"the columns of the log must have one length, but {name!r} has not")
         columns.append(column)
