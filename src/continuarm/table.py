@@ -1,5 +1,6 @@
 """Table: named columns and rows of plain values, printed so that people can read them."""
 
+import html
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -25,6 +26,22 @@ class Table(NamedTuple):
         """The table for a page of Markdown."""
         lines = [list(self.columns), ["---"] * len(self.columns), *self.text()]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+    def html(self) -> str:
+        """The table for a web page or a notebook; cells have the class number, yes or no."""
+        head = "".join(f"<th>{html.escape(column)}</th>" for column in self.columns)
+        rows = []
+        for plain, row in zip(self.rows, self.text(), strict=True):
+            cells = []
+            for value, text in zip(plain, row, strict=True):
+                kind = "number" if isinstance(value, int | float) else text
+                kind = kind if kind in ("number", "yes", "no") else ""
+                cells.append(f'<td class="{kind}">{html.escape(text)}</td>')
+            rows.append(f"<tr>{''.join(cells)}</tr>")
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+    def _repr_html_(self) -> str:
+        return self.html()
 
     def __str__(self) -> str:
         lines = [list(self.columns), *self.text()]

@@ -159,13 +159,12 @@ def report(
 def summary(results: Sequence[Result]) -> str:
     """The table that people read: one row per checkpoint for one policy, else one per policy."""
     first = results[0]
-    title = f"{first.problem}, {first.replications} replications of {first.horizon:,} decisions"
     if len(results) == 1:
         table = first.table()
         chosen = np.unique(np.linspace(0, len(table.rows) - 1, SHOWN).astype(int))
         table = Table(table.columns, tuple(table.rows[i] for i in chosen))
         timing = f"{first.seconds:.2f} s, {first.decisions_per_second:,.0f} decisions/s"
-        return f"{first.policy} on {title}\n\n{table}\n\n{timing}"
+        return f"{first.title}\n\n{table}\n\n{timing}"
     rows = [
         (
             result.policy,
@@ -180,4 +179,5 @@ def summary(results: Sequence[Result]) -> str:
         for result in results
     ]
     columns = ("policy", "regret", "std error", "per decision", "of recommend", "seconds")
+    title = first.title.removeprefix(f"{first.policy} on ")
     return f"{title}\n\n{Table.of(columns, rows)}"

@@ -17,10 +17,12 @@ from continuarm.core.learners import protocol as learner
 from continuarm.core.partitions import protocol as partition
 from continuarm.core.request import ALONE, FULL, NOTHING, Region, Request
 from continuarm.core.state import (
+    CLOCK,
     HEAD,
     LEVEL,
     ROWS_USED,
     SERIAL,
+    SERIALS,
     TEMPLATE,
     TOLD,
     State,
@@ -242,6 +244,17 @@ class Model:
             follows = learner.rule(self.lcfg, rows[row, HEAD:]) if row > 0 else None
             found.append(Rule(low, high, int(rows[row, TOLD]), self._best(row, limits), follows))
         return found
+
+    @property
+    def learned(self) -> tuple[int, int]:
+        """How many payoffs it has learned, and how many bins it has made."""
+        return int(self.state.counts[CLOCK]), int(self.state.counts[SERIALS])
+
+    def payoffs_per_bin(self) -> list[int]:
+        """How many payoffs each of `bins` has learned."""
+        rows = self.state.rows
+        found = [row for row, _, _ in partition.boxes(self.pcfg, self.state.nodes)]
+        return [int(rows[row, TOLD]) for row in sorted(found, key=lambda r: rows[r, SERIAL])]
 
     def bins(self, limits: Limits) -> list[ModelBin]:
         """The bins that have been made and not split, in the order in which they were made."""

@@ -64,7 +64,7 @@ class Score:
     settings: dict[str, Any]  # of the best in hindsight
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """All scores, and the policy to which the others are compared."""
 
@@ -95,6 +95,14 @@ class Comparison:
             mean = float(score.regret.mean())
             rows.append((score.problem, score.horizon, score.policy, mean, error, *near))
         return Table.of(columns, rows)
+
+    def __repr__(self) -> str:
+        policies = dict.fromkeys(score.policy for score in self.scores)
+        problems = dict.fromkeys(score.problem for score in self.scores)
+        return f"<Comparison to {self.baseline} of {list(policies)} on {list(problems)}>"
+
+    def _repr_html_(self) -> str:
+        return self.table().html()
 
     def draw(self, path: str | Path) -> None:
         """The ratios as a figure."""

@@ -1,6 +1,7 @@
 """Result: what a simulation measured."""
 
-from dataclasses import dataclass, field
+import html
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Result"]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Result:
     """What a simulation measured.
 
@@ -40,7 +41,20 @@ class Result:
     regret: Array
     recommend_regret: Array
     seconds: float
-    policies: list[Any] = field(repr=False)
+    policies: list[Any]
+
+    def __repr__(self) -> str:
+        error = "" if self.replications < 2 else f" ± {self.standard_error[-1]:.4g}"
+        return f"<{self.title}: regret {self.mean[-1]:.4g}{error}>"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(self.title)}</p>{self.table().html()}"
+
+    @property
+    def title(self) -> str:
+        """Which policy, on which problem, how often and how long."""
+        times = f"{self.replications} replication{'' if self.replications == 1 else 's'}"
+        return f"{self.policy} on {self.problem}, {times} of {self.horizon:,} decisions"
 
     @property
     def mean(self) -> Array:

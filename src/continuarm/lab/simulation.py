@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from threading import Event, Lock
 from typing import Any
@@ -43,8 +43,9 @@ def simulate(
     Parameters
     ----------
     policy : a policy (copied with its state, and not changed), the name of one, a pair of name and
-        settings, or a callable that makes one for two boxes. By name or by a callable, it is told
-        what it wants to know: `horizon`, `curvature`, `curvature_max`, `problem`, `rng`.
+        settings (a dict, or a function of the horizon), or a callable that makes one for two
+        boxes. By name or by a callable, it is told what it wants to know: `horizon`, `curvature`,
+        `curvature_max`, `problem`, `rng`.
     problem : a `Problem`, or the name of one.
     horizon : decisions per replication.
     rng : a seed or generator. The same seed gives every policy the same contexts and, where the
@@ -113,6 +114,10 @@ def _maker(policy: Any, problem: Problem, horizon: int) -> Callable[[np.random.G
             f"but got {policy!r}"
         )
     name, settings = policy if isinstance(policy, tuple) and len(policy) == 2 else (policy, {})
+    if callable(settings):
+        settings = settings(horizon)
+    if not isinstance(settings, Mapping):
+        raise SettingsError(f"settings must be given by name, but got {settings!r}")
     maker, known = maker_of(name), problem.knowledge | {"horizon": horizon}
 
     def make(rng: np.random.Generator) -> Any:

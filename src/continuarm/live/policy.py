@@ -36,6 +36,7 @@ from continuarm.live.gate import Gate, keep_through_forks
 from continuarm.live.inputs import decision_ids, finite, key_of, listed
 from continuarm.live.life import Beginning, Life, new
 from continuarm.live.open_decisions import TTL, Waiting
+from continuarm.live.registry import brief
 from continuarm.live.tokens import Tokens
 
 __all__ = ["Policy", "load"]
@@ -182,8 +183,10 @@ class Policy:
         return len(self._life.open.open) - len(self._life.open.held)
 
     def __repr__(self) -> str:
-        beginning = self._life.beginning
-        return f"<{self.name}: {beginning.partition!r} × {beginning.learner!r}>"
+        beginning, (payoffs, bins) = self._life.beginning, self._life.model.learned
+        parts = f"{brief(beginning.partition)} × {brief(beginning.learner)}"
+        learned = f"payoffs learned: {payoffs:,}, bins made: {bins:,}"
+        return f"<{self.name}, {learned}, decisions open: {self.open_decisions:,}; {parts}>"
 
     def describe(self) -> dict[str, Any]:
         """What the options came to: partition and learner as numbers."""
@@ -555,7 +558,7 @@ class Policy:
         """How it has fared: decisions by what became of them, refusals, bins, payoffs."""
         with self.gate:
             opened = self._life.open
-            told = [bin_.told for bin_ in self._life.model.bins(self._life.limits)]
+            told = self._life.model.payoffs_per_bin()
             counts, held = opened.closed.counts, len(opened.held)
             return Stats(
                 asked=opened.asked,

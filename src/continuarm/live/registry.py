@@ -14,7 +14,7 @@ from continuarm.core.partitions.grid import Grid
 from continuarm.core.partitions.tree import Tree
 from continuarm.errors import SavedFileError, SettingsError
 
-__all__ = ["from_plain", "register", "to_plain"]
+__all__ = ["brief", "from_plain", "register", "to_plain"]
 
 Kind = TypeVar("Kind", bound=type)
 
@@ -53,6 +53,19 @@ def _fields(kind: type) -> tuple[str, ...]:
     if dataclasses.is_dataclass(kind):
         return tuple(field.name for field in dataclasses.fields(kind))
     return tuple(getattr(kind, "_fields", ()))
+
+
+def brief(part: Any) -> str:
+    """A partition or a learner as its user would type it: with the options that were given."""
+    if not dataclasses.is_dataclass(part):
+        return repr(part)
+    given = [
+        f"{field.name}={value!r}"
+        for field in dataclasses.fields(part)
+        if (value := getattr(part, field.name)) is not field.default
+        and (field.default is dataclasses.MISSING or value != field.default)
+    ]
+    return f"{type(part).__name__}({', '.join(given)})"
 
 
 def to_plain(part: Any) -> dict[str, Any]:

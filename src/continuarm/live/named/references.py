@@ -67,6 +67,9 @@ class Oracle(_Reference):
         """The oracle of a simulation."""
         return cls(problem)
 
+    def __repr__(self) -> str:
+        return f"<Oracle of {self.problem!r}>"
+
     def decide_many(self, contexts: ArrayLike) -> Array:
         """The best decisions for contexts of shape `(n, dx)`."""
         return self.problem.best_many(self.context.points(contexts))[0]
@@ -87,6 +90,9 @@ class Fixed(_Reference):
     def made_for(cls, context: Box, box: Box, /, *, decision: Any = None) -> "Fixed":
         """The fixed decision of a simulation."""
         return cls(context, box, value=decision)
+
+    def __repr__(self) -> str:
+        return f"<Fixed: {self.value.tolist()}>"
 
     def decide_many(self, contexts: ArrayLike) -> Array:
         """The decision, once for each of the contexts."""

@@ -29,7 +29,7 @@ def write_report(path: Path, title: str, sections: Sequence[Section], folder: Pa
     for heading, text, tables, figures in sections:
         body.append(f"<h2>{html.escape(heading)}</h2>")
         body += [f"<p>{html.escape(part)}</p>" for part in text.split("\n\n") if part]
-        body += [_table(table) for table in tables]
+        body += [table.html() for table in tables]
         body += [f"<figure>{_svg(folder, name)}</figure>" for name in figures]
     page = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -44,19 +44,6 @@ def _svg(folder: Path, name: str) -> str:
     text = (folder / f"{name}.svg").read_text("utf-8")
     text = text[text.index("<svg") :]
     return re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", text)
-
-
-def _table(table: Table) -> str:
-    head = "".join(f"<th>{html.escape(column)}</th>" for column in table.columns)
-    rows = []
-    for plain, row in zip(table.rows, table.text(), strict=True):
-        cells = []
-        for value, text in zip(plain, row, strict=True):
-            kind = "number" if isinstance(value, int | float) else text
-            kind = kind if kind in ("number", "yes", "no") else ""
-            cells.append(f'<td class="{kind}">{html.escape(text)}</td>')
-        rows.append(f"<tr>{''.join(cells)}</tr>")
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
 def markdown(title: str, sections: Sequence[Section], images: Mapping[str, str]) -> str:
