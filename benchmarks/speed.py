@@ -28,7 +28,8 @@ from continuarm.core.compiling import OPTIONS
 from continuarm.core.learners.kiefer_wolfowitz import KieferWolfowitzConfig
 from continuarm.core.model import limits_of
 from continuarm.core.partitions.grid import GridConfig
-from continuarm.lab.replication import Streams, compile_all, replicate
+from continuarm.lab.replication import compile_all, replicate
+from continuarm.lab.streams import Streams
 from continuarm.live.named.by_name import maker_of
 from continuarm.problems.worlds.paper import two_communities
 from continuarm.table import Table

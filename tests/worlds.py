@@ -11,7 +11,7 @@ from numpy.random import SeedSequence
 
 import continuarm as ca
 from continuarm.core.compiling import Array
-from continuarm.lab.replication import Streams
+from continuarm.lab.streams import Streams
 
 ROOT = Path(__file__).parent.parent
 

@@ -4,6 +4,7 @@
     ├── InputError (ValueError)      a context, decision or payoff that breaks its rule
     ├── SettingsError (ValueError)   an option of a policy, a problem or a run that breaks its rule
     ├── ProblemError (ValueError)    a problem whose functions do not do what they promise
+    ├── PolicyError (ValueError)     a policy of your own that does not do what it promises
     ├── UnknownDecisionError (KeyError)   a payoff for a decision that is not open
     │   ├── AlreadyToldError         it was told before
     │   └── ExpiredDecisionError     it is over its time to live
@@ -16,11 +17,13 @@ Every message states the rule first and then the value that broke it.
 
 __all__ = [
     "AlreadyToldError",
+    "BestDecisionWarning",
     "BusyError",
     "ContinuarmError",
     "ExpiredDecisionError",
     "InputError",
     "MissingExtraError",
+    "PolicyError",
     "ProblemError",
     "SavedFileError",
     "SettingsError",
@@ -43,6 +46,10 @@ class SettingsError(ContinuarmError, ValueError):
 
 class ProblemError(ContinuarmError, ValueError):
     """A problem's functions do not do what they promise."""
+
+
+class PolicyError(ContinuarmError, ValueError):
+    """A policy of your own raises, or answers what is no decision."""
 
 
 class UnknownDecisionError(ContinuarmError, KeyError):
@@ -73,3 +80,7 @@ class MissingExtraError(ContinuarmError, ImportError):
 
 class StepWarning(UserWarning):
     """The step lies outside the interval in which the paper proves its rate."""
+
+
+class BestDecisionWarning(UserWarning):
+    """A decision earns more than the best one of a problem."""

@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ __all__ = ["main"]
 _REGISTERED = Path(__file__).parent.parent.joinpath("live", "named", "__init__.py").read_text()
 POLICY_NAMES = ", ".join(re.findall(r'^register_policy\("([^"]+)"', _REGISTERED, re.MULTILINE))
 PROBLEM_NAMES = "two-communities, hard, quadratic, linear-demand, logit-demand, orange-juice"
+
+
+LONGEST_LINE = 2000  # characters of an error
 
 
 class WholeNumber(click.ParamType[int]):
@@ -357,8 +361,9 @@ def main() -> None:
     """Run the command line: errors are one line, with exit code 2."""
     from continuarm.errors import ContinuarmError
 
+    warnings.showwarning = _show_warning
     try:
-        cli.main(standalone_mode=False)
+        cli.main(sys.argv[1:] or ["--help"], standalone_mode=False)
     except click.ClickException as error:
         _fail(error.format_message())
     except ContinuarmError as error:
@@ -377,5 +382,15 @@ def _keeps() -> bool:
 
 
 def _fail(message: str) -> None:
-    click.echo(f"continuarm: {' '.join(message.split())}", err=True)
+    click.echo(f"continuarm: {_one_line(message)}", err=True)
     sys.exit(2)
+
+
+def _show_warning(message: Any, *_: Any, **__: Any) -> None:
+    """A warning is one line, too."""
+    click.echo(f"continuarm: warning: {_one_line(str(message))}", err=True)
+
+
+def _one_line(message: str) -> str:
+    line = " ".join(message.split())
+    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} ..."

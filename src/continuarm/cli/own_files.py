@@ -9,7 +9,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from continuarm.errors import ContinuarmError, SettingsError
+from continuarm.errors import ContinuarmError, ProblemError, SettingsError
+from continuarm.own_code import OwnCode
 from continuarm.problems import Problem
 
 __all__ = ["is_file", "load", "own_problem"]
@@ -71,11 +72,5 @@ def _call(function: Callable[..., Any], settings: dict[str, Any], text: str) -> 
         inspect.signature(function).bind(**settings)
     except TypeError as error:
         raise SettingsError(f"{text} must take the settings given, but {error}") from error
-    try:
+    with OwnCode(ProblemError, f"{text} must make a problem"):
         return function(**settings)
-    except ContinuarmError:
-        raise
-    except Exception as error:
-        raise SettingsError(
-            f"{text} must make a problem, but got {type(error).__name__}: {error}"
-        ) from error

@@ -17,8 +17,7 @@ from continuarm.lab import specs
 from continuarm.lab.experiment import Experiment
 from continuarm.lab.figures.plots import ratio_dots
 from continuarm.lab.measures import Interval, ratio
-from continuarm.lab.simulation import name_of
-from continuarm.live.abilities import LivePolicy
+from continuarm.live.abilities import LivePolicy, name_of
 from continuarm.live.named.by_name import maker_of
 from continuarm.problems import Problem, problem_names
 from continuarm.problems.registry import tags

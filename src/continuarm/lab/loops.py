@@ -45,13 +45,15 @@ __all__ = ["Block", "Late", "World", "count_entry", "run_entry", "run_late_entry
 
 # whole numbers of a run: where in the block to start and to stop, the draw number of the block's
 # first decision, whether payoffs are sampled and gradients told; of the decision that was made
-# last: whether its payoff waits to be told, its row, whether its bin is made, its ticket
-START, STOP, DRAW, SAMPLED, SLOPED, PENDING, ROW, MADE, TICKET, PLAN = range(10)
+# last: whether its payoff waits to be told, its row, whether its bin is made, its ticket; whether
+# the world's numbers are refused
+START, STOP, DRAW, SAMPLED, SLOPED, PENDING, ROW, MADE, TICKET, REFUSED, PLAN = range(11)
 # and of the late loop: the number of the block's first decision, the time to live (0: for ever),
 # whether payoffs are held until it is over, the next arrival, how many bins were made later
-BASE, TTL, HELD, ARRIVAL, MADE_LATER, LATE_PLAN = range(9, 15)
-# numbers: the noise, what silence is worth, the payoff that waits, the regret so far
-NOISE, MISSING, PAYOFF, REGRET, NUMBERS = range(5)
+BASE, TTL, HELD, ARRIVAL, MADE_LATER, LATE_PLAN = range(PLAN, PLAN + 6)
+# numbers: the noise, what silence is worth, the largest number that can be counted with; the
+# payoff that waits or is refused, the regret so far, the least of one decision, the one refused
+NOISE, MISSING, LARGEST, PAYOFF, REGRET, LEAST, REFUSED_REGRET, NUMBERS = range(8)
 # an open decision of the late loop: row, ticket, bin, delay, whether it is open
 OPEN_ROW, OPEN_TICKET, OPEN_BIN, DELAY, IS_OPEN, SEAT = range(6)
 ZERO = np.uint64(0)
@@ -101,6 +103,7 @@ class Made(NamedTuple):
     bin: int
     payoff: float
     regret: float
+    sound: bool  # its numbers can be counted with
 
 
 @compiled
@@ -113,10 +116,11 @@ def _ask(
     world: World,
     block: Block,
     plan: Any,
-    noise: float,
+    numbers: Array,
     t: int,
 ) -> Made:
     """Make decision `t` of the block."""
+    noise, largest = numbers[NOISE], numbers[LARGEST]
     limits, context, value = world.limits, block.contexts[t], space.best
     scale_context(setup, context, space.x)
     fill_normal(world.key, np.uint64(plan[DRAW] + t), ZERO, space.xi)
@@ -124,7 +128,7 @@ def _ask(
     answers, made, ticket = engine.decide(pcfg, lcfg, state, space, region, limits.start)
     row = engine.asked(pcfg, lcfg, state, space, answers, made, ticket)
     if row == FULL:
-        return Made(row, False, ticket, 0, 0.0, 0.0)
+        return Made(row, False, ticket, 0, 0.0, 0.0, True)
     unscale_decision(setup, space.y, value)
     if stands_alone(lcfg):
         scale_decision(setup, value, space.y)  # what is learned is what was done
@@ -132,6 +136,8 @@ def _ask(
     payoff = expected + noise * block.noises[t]
     if plan[SAMPLED]:
         payoff = sample_at(world.functions[1])(context, value, world.rng)
+    regret = block.best[t - plan[STOP] + block.best.shape[0]] - expected
+    sound = abs(payoff) <= largest and abs(regret) <= largest  # no NaN is
     if plan[SLOPED]:
         slope = space.gradient
         gradient_at(world.functions[2])(context, value, slope)
@@ -139,10 +145,17 @@ def _ask(
         for i in range(slope.shape[0]):
             slope[i] += noise * block.slope_noises[t, i] / (span[slope.shape[0] + i] - span[i])
         scale_slope(setup, slope, slope)
-    best = block.best[t - plan[STOP] + block.best.shape[0]]
+        for i in range(slope.shape[0]):
+            sound = sound and abs(slope[i]) <= largest
     made = made or row != answers
     bin_ = int(state.rows[row, SERIAL]) if made else 0
-    return Made(row, made, ticket, bin_, payoff, best - expected)
+    return Made(row, made, ticket, bin_, payoff, regret, sound)
+
+
+@compiled
+def _refuse(plan: Any, numbers: Array, one: Made) -> None:
+    """Say what the world gave for a decision."""
+    plan[REFUSED], numbers[PAYOFF], numbers[REFUSED_REGRET] = 1, one.payoff, one.regret
 
 
 @cache
@@ -150,13 +163,14 @@ def run_entry(partition_class: type, learner_class: type) -> Any:
     """The loop of payoffs that are told at once.
 
     Returns the decision of the block that it reached: before STOP when the arrays are full. Then
-    it is called again with larger ones; PENDING says that the decision was made before.
+    it is called again with larger ones; PENDING says that the decision was made before. REFUSED
+    says that the numbers of the world there cannot be counted with.
     """
 
     def entry(setup, state, room, world, block, plan, numbers):  # type: ignore[no-untyped-def]
         pcfg = unpack(partition_class, setup.partition)
         lcfg, here = unpack(learner_class, setup.learner), laid_out(setup, room)
-        regret, noise, first = numbers[REGRET], numbers[NOISE], plan[START]
+        regret, least, first = numbers[REGRET], numbers[LEAST], plan[START]
         if plan[PENDING] == 1:
             row, made, ticket, payoff = plan[ROW], plan[MADE] == 1, plan[TICKET], numbers[PAYOFF]
             bin_ = engine.learn(pcfg, lcfg, state, here, row, made, ticket, payoff)
@@ -167,19 +181,22 @@ def run_entry(partition_class: type, learner_class: type) -> Any:
             plan[PENDING] = 0
             first += 1
         for t in range(first, plan[STOP]):
-            one = _ask(pcfg, lcfg, setup, state, here, world, block, plan, noise, t)
-            if one.row == FULL:
-                numbers[REGRET] = regret
+            one = _ask(pcfg, lcfg, setup, state, here, world, block, plan, numbers, t)
+            if one.row == FULL or not one.sound:
+                numbers[REGRET], numbers[LEAST] = regret, least
+                if not one.sound:
+                    _refuse(plan, numbers, one)
                 return t
             regret += one.regret
+            least = min(least, one.regret)
             row, made, ticket, payoff = one.row, one.made, one.ticket, one.payoff
             bin_ = engine.learn(pcfg, lcfg, state, here, row, made, ticket, payoff)
             block.bins[t] = one.bin if made else bin_
             if bin_ == FULL:
                 plan[PENDING], plan[ROW], plan[MADE], plan[TICKET] = 1, row, made, ticket
-                numbers[PAYOFF], numbers[REGRET] = payoff, regret
+                numbers[PAYOFF], numbers[REGRET], numbers[LEAST] = payoff, regret, least
                 return t
-        numbers[REGRET] = regret
+        numbers[REGRET], numbers[LEAST] = regret, least
         return plan[STOP]
 
     signature = types.int64(*COMMON, WORLD, BLOCK, WHOLES, VECTOR)
@@ -257,7 +274,7 @@ def run_late_entry(partition_class: type, learner_class: type) -> Any:
         pcfg = unpack(partition_class, setup.partition)
         lcfg, here = unpack(learner_class, setup.learner), laid_out(setup, room)
         start, seats, long = world.limits.start, late.seats, late.ring.shape[0]
-        held, ttl, noise = plan[HELD] == 1, plan[TTL], numbers[NOISE]
+        held, ttl = plan[HELD] == 1, plan[TTL]
         for t in range(plan[START], plan[STOP]):
             number = plan[BASE] + t
             if plan[PENDING] == 0:
@@ -271,10 +288,13 @@ def run_late_entry(partition_class: type, learner_class: type) -> Any:
                         row, ticket = seats[old, OPEN_ROW], seats[old, OPEN_TICKET]
                         engine.forget(pcfg, lcfg, state, here, row, ticket)
                         seats[old, IS_OPEN] = 0
-                one = _ask(pcfg, lcfg, setup, state, here, world, block, plan, noise, t)
-                if one.row == FULL:
+                one = _ask(pcfg, lcfg, setup, state, here, world, block, plan, numbers, t)
+                if not one.sound:
+                    _refuse(plan, numbers, one)
+                if one.row == FULL or not one.sound:
                     return t
                 numbers[REGRET] += one.regret
+                numbers[LEAST] = min(numbers[LEAST], one.regret)
                 k, silent = number % long, held and late.delays[t] == NEVER
                 payoff = numbers[MISSING] if silent else one.payoff
                 _keep(here, block.contexts[t], late.ring[k], payoff)

@@ -2,6 +2,7 @@
 
 import os
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from threading import Event, Lock
@@ -13,10 +14,12 @@ from numpy.typing import NDArray
 
 from continuarm.box import Box
 from continuarm.checks import REAL, whole
-from continuarm.errors import SettingsError
-from continuarm.lab.replication import Streams, compile_all, generator_seed, replicate, sloped
+from continuarm.errors import BestDecisionWarning, SettingsError
+from continuarm.lab.replication import compile_all, replicate
 from continuarm.lab.result import Result
-from continuarm.live.abilities import CompiledPolicy, DecidesAtOnce, LivePolicy
+from continuarm.lab.runs import sloped
+from continuarm.lab.streams import Streams, generator_seed
+from continuarm.live.abilities import CompiledPolicy, DecidesAtOnce, LivePolicy, name_of
 from continuarm.live.named.by_name import maker_of
 from continuarm.problems import Problem
 from continuarm.problems import problem as problem_named
@@ -88,6 +91,9 @@ def simulate(
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     tick(0)
+    doubts = [curve.doubt for curve in curves if curve.doubt is not None]
+    if doubts:
+        warnings.warn(doubts[0], BestDecisionWarning, stacklevel=2)
     return Result(
         policy=_name(policy, policies[0]),
         problem=problem.name,
@@ -146,11 +152,6 @@ def _check_fit(policy: Any, problem: Problem) -> None:
         raise SettingsError(
             f"{name_of(policy)} needs a problem with `gradient`, but {problem.name} has none"
         )
-
-
-def name_of(policy: Any) -> str:
-    """What tables call a policy."""
-    return str(getattr(policy, "name", None) or type(policy).__name__)
 
 
 def _checkpoints(given: int | Sequence[int] | None, horizon: int) -> NDArray[np.int64]:

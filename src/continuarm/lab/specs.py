@@ -14,9 +14,10 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from continuarm.errors import SettingsError
+from continuarm.errors import ProblemError, SettingsError
 from continuarm.live.abilities import LivePolicy
 from continuarm.live.named.by_name import maker_of
+from continuarm.own_code import OwnCode
 from continuarm.problems import Problem, problem
 from continuarm.problems.registry import fingerprint
 
@@ -129,8 +130,16 @@ def concrete(spec: Any, horizon: int) -> Spec:
         settings = settings(horizon)
     try:
         return Spec(name, json.dumps(settings, sort_keys=True, default=_plain))
-    except TypeError:
-        raise SettingsError(f"settings must be plain values, but got {settings!r}") from None
+    except (TypeError, RecursionError):
+        raise SettingsError(f"settings must be plain values, but got {_short(settings)}") from None
+
+
+def _short(value: Any) -> str:
+    """A value as far as it can be written."""
+    try:
+        return repr(value)
+    except RecursionError:
+        return f"a {type(value).__name__} that is too deep to write"
 
 
 def _plain(value: Any) -> Any:
@@ -188,10 +197,15 @@ def _made(target: Any, settings: str) -> Problem:
         return _with_feedback(lambda options: problem(target, **options), json.loads(settings))
     if not callable(target):
         raise SettingsError(f"a problem, its name or its maker is needed, but got {target!r}")
-    made = target()
+    with OwnCode(ProblemError, f"{_name_of(target)} must make a problem"):
+        made = target()
     if not isinstance(made, Problem):
         raise SettingsError(f"a function that makes a Problem is needed, but it made {made!r}")
     return made
+
+
+def _name_of(target: Any) -> str:
+    return str(getattr(target, "__name__", type(target).__name__))
 
 
 def problem_identity(spec: Spec) -> str:

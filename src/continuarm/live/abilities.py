@@ -17,6 +17,7 @@ __all__ = [
     "Recommends",
     "RecommendsMany",
     "TakesGradients",
+    "name_of",
 ]
 
 
@@ -90,3 +91,8 @@ class CompiledPolicy(ForgetsOpen, Protocol):
 
     def rehearsed(self, rng: Any, /) -> "CompiledPolicy":
         """An independent copy with nothing open and random numbers of its own."""
+
+
+def name_of(policy: Any) -> str:
+    """What tables call a policy."""
+    return str(getattr(policy, "name", None) or type(policy).__name__)

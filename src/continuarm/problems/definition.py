@@ -10,12 +10,14 @@ from numpy.typing import ArrayLike
 from continuarm.box import Box
 from continuarm.checks import number
 from continuarm.core.compiling import Array
-from continuarm.errors import ContinuarmError, ProblemError, SettingsError
+from continuarm.errors import ProblemError, SettingsError
+from continuarm.own_code import OwnCode
 from continuarm.problems.feedback import AT_ONCE, feedback
 from continuarm.problems.functions import (
     Functions,
     Sources,
     best_entry,
+    check_best,
     gradient_address,
     maximise_entry,
     mean_entry,
@@ -162,17 +164,15 @@ class Problem:
             )
         return self._fill_gradient
 
+    @property
+    def promise(self) -> str:
+        """What its functions break that raise."""
+        return f"the functions of {self.name} must work at every point of its boxes"
+
     def _prepared(self, prepare_at: Callable[[Array], Prepared]) -> Prepared:
         trial = self.draw_contexts(np.random.default_rng(0), CHECKED)
-        try:
+        with OwnCode(ProblemError, self.promise):
             return prepare_at(trial)
-        except ContinuarmError:
-            raise
-        except Exception as error:
-            raise ProblemError(
-                "the functions of a problem must work at every point of its boxes, "
-                f"but got {type(error).__name__}: {error}"
-            ) from error
 
     def addresses(self, *, sloped: bool) -> tuple[int, int, int]:
         """Where compiled code finds the mean payoff, the random payoff and the gradient."""
@@ -188,12 +188,8 @@ class Problem:
         """`n` contexts in the box's units, shape `(n, dx)`."""
         if not callable(self._contexts):
             return self.context.from_unit(rng.random((n, self.context.dim)))
-        try:
+        with OwnCode(ProblemError, f"`contexts(rng, {n})` must give numbers"):
             drawn = np.ascontiguousarray(self._contexts(rng, n), np.float64)
-        except Exception as error:
-            raise ProblemError(
-                f"`contexts(rng, {n})` must give numbers, but got {type(error).__name__}: {error}"
-            ) from error
         if drawn.shape != (n, self.context.dim):
             raise ProblemError(
                 f"`contexts(rng, {n})` must have shape {(n, self.context.dim)}, "
@@ -241,25 +237,29 @@ class Problem:
 
     def best_many(self, contexts: Array) -> tuple[Array, Array]:
         """Best decisions `(n, dy)` and their mean payoffs `(n,)` for contexts `(n, dx)`."""
-        functions = self.functions
+        functions, bounds = self.functions, (self.decision.low.copy(), self.decision.high.copy())
         decisions, payoffs = np.empty((len(contexts), self.decision.dim)), np.empty(len(contexts))
-        if not functions.compiled:
-            for t, x in enumerate(contexts):
-                functions.best(x, decisions[t])
-                payoffs[t] = functions.mean(x, decisions[t])
-        elif self.sources.best_decision is not None:
-            best_entry()(*functions.addresses[:2], contexts, decisions, payoffs)
-        else:
-            bounds = self.decision.low.copy(), self.decision.high.copy()
-            maximise_entry()(functions.addresses[0], *bounds, contexts, decisions, payoffs)
+        arrays = *bounds, contexts, decisions, payoffs
+        with OwnCode(ProblemError, self.promise):
+            if not functions.compiled:
+                for t, x in enumerate(contexts):
+                    functions.best(x, decisions[t])
+                    payoffs[t] = functions.mean(x, decisions[t])
+            elif self.sources.best_decision is not None:
+                reached = best_entry()(*functions.addresses[:2], *arrays)
+                if reached < len(contexts):
+                    check_best(decisions[reached], contexts[reached], self.decision)
+            else:
+                maximise_entry()(functions.addresses[0], *arrays)
         return decisions, payoffs
 
     def mean_many(self, contexts: Array, decisions: Array) -> Array:
         """The mean payoffs `(n,)` of decisions `(n, dy)` for contexts `(n, dx)`."""
-        payoffs = np.empty(len(contexts))
-        if self.functions.compiled:
-            mean_entry()(self.functions.addresses[0], contexts, decisions, payoffs)
-        else:
-            for t, (x, y) in enumerate(zip(contexts, decisions, strict=True)):
-                payoffs[t] = self.functions.mean(x, y)
+        functions, payoffs = self.functions, np.empty(len(contexts))
+        with OwnCode(ProblemError, self.promise):
+            if functions.compiled:
+                mean_entry()(functions.addresses[0], contexts, decisions, payoffs)
+            else:
+                for t, (x, y) in enumerate(zip(contexts, decisions, strict=True)):
+                    payoffs[t] = functions.mean(x, y)
         return payoffs

@@ -6,7 +6,8 @@ from copy import copy
 from functools import partial
 from typing import Any, NamedTuple
 
-from continuarm.errors import SettingsError
+from continuarm.errors import ProblemError, SettingsError
+from continuarm.own_code import OwnCode
 from continuarm.problems.definition import Problem
 
 __all__ = ["NAMED", "SUITE", "SUITE_AND_NAMED", "UNSEEN", "Entries", "Entry"]
@@ -43,7 +44,8 @@ class Entry(NamedTuple):
         unknown = [] if known is None else [key for key in settings if key not in known]
         if unknown:
             raise SettingsError(f"{name} takes the settings {known}, but got {unknown}")
-        found = self.make(**settings)
+        with OwnCode(ProblemError, f"the maker of {name} must make a problem"):
+            found = self.make(**settings)
         if not isinstance(found, Problem):
             raise SettingsError(f"the maker of {name} must return a Problem, but got {found!r}")
         problem = copy(found)  # a maker may keep what it returned

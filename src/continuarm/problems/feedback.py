@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from continuarm import checks
 from continuarm.errors import SettingsError
+from continuarm.own_code import OwnCode
 
 __all__ = ["AT_ONCE", "Feedback", "feedback"]
 
@@ -31,7 +32,8 @@ class Feedback(NamedTuple):
         """The delays of the next `n` payoffs; NEVER for one that is lost."""
         lost = rng.random(n) < self.lost
         if callable(self.delay):
-            drawn = np.asarray(self.delay(rng, n))
+            with OwnCode(SettingsError, f"`delay(rng, {n})` must give {n} numbers >= 0"):
+                drawn = np.asarray(self.delay(rng, n))
             if drawn.shape != (n,) or drawn.dtype.kind not in "iuf" or not (drawn >= 0).all():
                 raise SettingsError(
                     f"`delay(rng, {n})` must give {n} numbers >= 0, but got {drawn!r}"

@@ -7,6 +7,7 @@ a user's own problem runs through the same machine code as a named one.
 import warnings
 from collections.abc import Callable
 from functools import cache
+from math import isfinite
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ import numpy as np
 from numba import types
 
 from continuarm.box import Box
+from continuarm.checks import REAL
 from continuarm.core.compiling import (
     MATRIX,
     VECTOR,
@@ -27,11 +29,13 @@ from continuarm.core.compiling import (
 )
 from continuarm.core.maximise import maximise
 from continuarm.errors import ProblemError
+from continuarm.own_code import OwnCode
 
 __all__ = [
     "Functions",
     "Sources",
     "best_entry",
+    "check_best",
     "gradient_address",
     "gradient_at",
     "maximise_entry",
@@ -108,7 +112,7 @@ def prepare_gradient(
     source = _source(gradient)
 
     def plain(x: Array, y: Array, out: Array) -> None:
-        out[:] = source(x, y)
+        out[:] = _vector(source, (x, y), "gradient", decision.dim)
 
     points = _points(decision, contexts)
     for x, y in points:
@@ -135,12 +139,30 @@ def _points(decision: Box, contexts: Array) -> list[tuple[Array, Array]]:
 
 
 def _plain(sources: Sources, decision: Box) -> Functions:
-    mean, best, sample = (_source(f) for f in sources[:3])
+    mean = _checked("mean_payoff", _source(sources.mean_payoff))
+    sample = _checked("sample_payoff", _source(sources.sample_payoff))
+    best = sources.best_decision
 
     def fill_best(x: Array, y: Array) -> None:
-        y[:] = _best_in_python(mean, x, decision) if best is None else best(x)
+        if best is None:
+            y[:] = _best_in_python(mean, x, decision)
+        else:
+            y[:] = _vector(best, (x,), "best_decision", decision.dim)
+            check_best(y, x, decision)
 
     return Functions(mean, fill_best, sample, compiled=False)
+
+
+def _checked(name: str, function: Any) -> Any:
+    """A function of the author that may raise, or return what is no number, at some points."""
+
+    def checked(x: Array, y: Array, *rng: np.random.Generator) -> Any:
+        with OwnCode(ProblemError, f"`{name}` must work at every point of the boxes"):
+            value = function(x, y, *rng)
+        _number(value, name)
+        return value
+
+    return checked
 
 
 def _best_in_python(mean: Callable[..., Any], x: Array, decision: Box) -> Array:
@@ -187,8 +209,9 @@ def _filling_best(best: Any, dy: int) -> Any:
 
     def fill_best(x: Array, y: Array) -> None:
         result = best(x)
+        given = len(result)
         for i in range(dy):
-            y[i] = result[i]
+            y[i] = result[i] if given == dy else np.nan
 
     return _jit(fill_best, BEST)
 
@@ -196,8 +219,9 @@ def _filling_best(best: Any, dy: int) -> Any:
 def _filling_gradient(gradient: Any, dy: int) -> Any:
     def fill_gradient(x: Array, y: Array, out: Array) -> None:
         result = gradient(x, y)
+        given = len(result)
         for i in range(dy):
-            out[i] = result[i]
+            out[i] = result[i] if given == dy else np.nan
 
     return _jit(fill_gradient, GRADIENT)
 
@@ -229,15 +253,24 @@ def mean_entry() -> Any:
 
 @cache
 def best_entry() -> Any:
-    """Fill the declared best decisions of many contexts, and their mean payoffs."""
+    """Fill the declared best decisions of many contexts, and their mean payoffs.
 
-    def entry(mean, best, contexts, decisions, payoffs):  # type: ignore[no-untyped-def]
+    Returns how many contexts were done: it stops at a decision outside the box.
+    """
+
+    def entry(mean, best, low, high, contexts, decisions, payoffs):  # type: ignore[no-untyped-def]
         value, decide = mean_at(mean), best_at(best)
         for t in range(contexts.shape[0]):
-            decide(contexts[t], decisions[t])
-            payoffs[t] = value(contexts[t], decisions[t])
+            decided = decisions[t]
+            decide(contexts[t], decided)
+            for i in range(low.shape[0]):
+                if not low[i] <= decided[i] <= high[i]:
+                    return t
+            payoffs[t] = value(contexts[t], decided)
+        return contexts.shape[0]
 
-    return compile_entry(entry, types.void(types.int64, types.int64, MATRIX, MATRIX, VECTOR))
+    arrays = VECTOR, VECTOR, MATRIX, MATRIX, VECTOR
+    return compile_entry(entry, types.int64(types.int64, types.int64, *arrays))
 
 
 @cache
@@ -256,22 +289,25 @@ def maximise_entry() -> Any:
 def _check_plain(plain: Functions, sources: Sources, x: Array, y: Array, decision: Box) -> None:
     """The author's functions return what they should and leave their arguments alone."""
     seen_x, seen_y = x.copy(), y.copy()
-    _number(plain.mean(x, y), "mean_payoff")
+    plain.mean(x, y)
     if sources.sample_payoff is not None:
-        _number(plain.sample(x, y, np.random.default_rng(0)), "sample_payoff")
+        plain.sample(x, y, np.random.default_rng(0))
     if sources.best_decision is not None:
-        best = _vector(sources.best_decision, (x,), "best_decision", decision.dim)
-        if not ((decision.low <= best) & (best <= decision.high)).all():
-            raise ProblemError(
-                f"`best_decision` must lie in {decision}, but got {best.tolist()} at {x.tolist()}"
-            )
+        plain.best(x, np.empty(decision.dim))
     if (x != seen_x).any() or (y != seen_y).any():
         raise ProblemError("the functions of a problem must not change their arguments, but did")
 
 
+def check_best(best: Array, x: Array, decision: Box) -> None:
+    """Refuse a best decision outside its box, or with too few numbers."""
+    if not ((decision.low <= best) & (best <= decision.high)).all():
+        raise ProblemError(
+            f"`best_decision` must lie in {decision}, but got {best.tolist()} at {x.tolist()}"
+        )
+
+
 def _number(value: Any, name: str) -> None:
-    real = isinstance(value, int | float | np.integer | np.floating)
-    if not (real and np.isfinite(value)):
+    if not (isinstance(value, REAL) and isfinite(value)):
         raise ProblemError(f"`{name}` must return a finite number, but got {value!r}")
 
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, get_args, get_type_hints
 
 from continuarm.box import Box
-from continuarm.errors import SettingsError
+from continuarm.errors import PolicyError, SettingsError
+from continuarm.own_code import OwnCode
 
 __all__ = ["Maker", "maker_of", "makes", "names", "register_policy"]
 
@@ -66,7 +67,8 @@ class Maker(NamedTuple):
             and known.get(key) is not None
             and settings.get(self.unless.get(key, "")) is None
         }
-        return self.make(context, decision, **{**settings, **told})
+        with OwnCode(PolicyError, f"{self.name} must make a policy for two boxes"):
+            return self.make(context, decision, **{**settings, **told})
 
 
 _makers: dict[str, Maker] = {}
