@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import continuarm as ca
 from continuarm.errors import UnknownDecisionError
+from tests.worlds import check_state
 
 TTL = 23
 PAYOFFS = st.floats(-2.0, 2.0)
@@ -215,6 +216,10 @@ class Live(RuleBasedStateMachine):
         path = Path(self.folder.name) / "policy"
         self.policy.save(path)
         self.policy = ca.load(path)
+
+    @invariant()
+    def the_state_holds_numbers(self) -> None:
+        check_state(self.policy)
 
     @invariant()
     def as_many_are_open(self) -> None:

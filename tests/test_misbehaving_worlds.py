@@ -6,19 +6,15 @@ import numpy as np
 import pytest
 
 import continuarm as ca
-from continuarm.core.partitions.tree import CUT, TreeConfig
 from continuarm.errors import InputError, SettingsError
+from tests.worlds import check_state
 
 UNIT = ca.Box([0.0], [1.0])
 
 
 def is_sound(policy: ca.Policy, *contexts: Any) -> None:
     """Its numbers are numbers, it can be loaded, and it decides inside its box."""
-    state = policy.life.model.state
-    for name, array in state._asdict().items():
-        if name == "nodes" and isinstance(policy.life.model.pcfg, TreeConfig):
-            array = array[:, CUT]
-        assert not np.isnan(array).any(), name
+    check_state(policy)
     again = ca.Policy.from_snapshot(policy.snapshot())
     for x in contexts:
         for one in (policy.recommend(x), again.ask(x).value):
@@ -45,7 +41,8 @@ def decades(rng: np.random.Generator) -> Any:
 
 
 WORLDS: dict[str, Any] = {
-    "a memory of one": ({"memory": 1}, 3000, seldom),
+    "a memory of one, and one other context": ({"memory": 1}, 2801, seldom),
+    "a memory of one, for longer": ({"memory": 1}, 3000, seldom),
     "a memory of one, a context in the middle": ({"memory": 1}, 3000, lambda rng: still([0.5])),
     "a memory of ten": ({"memory": 10}, 15_000, lambda rng: still([0.5])),
     "a context that stands still for long": ({"memory": 200}, 130_000, lambda rng: still([0.25])),
@@ -67,9 +64,23 @@ def test_the_recommended_policy_stays_sound(name: str) -> None:
     assert len(set(found)) > 1, "it decides one thing for ever"
 
 
-def test_a_log_whose_price_never_moves() -> None:
+@pytest.mark.parametrize("still", [0, 1])
+def test_one_coordinate_that_stands_still_for_long(still: int) -> None:
+    """The other one moves, so that nothing else is degenerate."""
+    policy = ca.SurfaceSampling(ca.Box.unit(2), UNIT, memory=200, rng=0)
+    rng = np.random.default_rng(0)
+    for noise, x in zip(rng.standard_normal(130_000), rng.random((130_000, 2)), strict=True):
+        x[still] = 0.25
+        decision = policy.ask(x)
+        policy.tell(decision, -((float(decision.value[0]) - 0.3) ** 2) + 0.05 * noise)
+    is_sound(policy, [0.25, 0.25], [0.0, 1.0], [1.0, 0.0])
+    assert len({policy.ask([0.25, 0.25]).value[0] for _ in range(50)}) > 1
+
+
+@pytest.mark.parametrize("memory", [None, 1, 50, 200])
+def test_a_log_whose_price_never_moves(memory: int | None) -> None:
     policy = ca.SurfaceSampling(
-        ca.Box([0], [1], names=["x"]), ca.Box([0], [1], names=["y"]), memory=50, rng=0
+        ca.Box([0], [1], names=["x"]), ca.Box([0], [1], names=["y"]), memory=memory, rng=0
     )
     rng = np.random.default_rng(0)
     for _ in range(3):
@@ -78,6 +89,7 @@ def test_a_log_whose_price_never_moves() -> None:
             {"x": x, "y": np.full(20_000, 0.4), "payoff": x + rng.standard_normal(20_000)}
         )
         is_sound(policy, [0.2], [0.9])
+    assert len({policy.ask([0.2]).value[0] for _ in range(50)}) > 1
 
 
 @pytest.mark.parametrize("context", [1.0, 0.0, 1 / 3])
@@ -101,6 +113,8 @@ def test_bins_that_cannot_be_halved_any_more_are_not(context: float) -> None:
 def test_payoffs_at_the_end_of_all_numbers() -> None:
     policies = [
         ca.StaticKWSA(UNIT, UNIT, bins=1, step=1e-200),
+        ca.AdaptiveKWSA(UNIT, UNIT, depth=2, step=1.0),
+        ca.SurfaceSampling(UNIT, UNIT, rng=0),
         ca.StaticKWSA(UNIT, UNIT, bins=1, step=1.0, average=True, memory=5),
         ca.UniformUCB(UNIT, UNIT, bins=1, arms=1),
         ca.UniformUCB(UNIT, UNIT, bins=1, arms=3),
@@ -113,7 +127,7 @@ def test_payoffs_at_the_end_of_all_numbers() -> None:
     with pytest.raises(SettingsError, match="step"):
         ca.StaticKWSA(UNIT, UNIT, bins=1, step=5e-324)
     with pytest.raises(InputError, match="the payoff must be within"):
-        policies[2].tell(policies[2].ask([0.5]), 1e308)
+        policies[-1].tell(policies[-1].ask([0.5]), 1e308)
 
 
 OPTIONS: dict[str, dict[str, Any]] = {

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 
 import continuarm as ca
 from continuarm import events
-from continuarm.core.partitions.tree import CUT, TreeConfig
 from continuarm.errors import InputError, UnknownDecisionError
 from continuarm.live.events import Asked, Event, Forgotten, LearnedFromLog, TimePassed, Told
+from tests.worlds import check_state
 
 CONTEXTS = [ca.Box([-1.0, 2.0][:dx], [3.0, 2.5][:dx], names=["a", "b"][:dx]) for dx in range(3)]
 DECISIONS = [ca.Box([1.0, -3.0][:dy], [9.0, 0.1][:dy], names=["y", "z"][:dy]) for dy in range(3)]
@@ -115,15 +115,6 @@ def written_and_read(event: Event) -> Event:
     return again
 
 
-def numbers(policy: ca.Policy) -> dict[str, Any]:
-    """The arrays of the state; a tree keeps whole numbers in all of its nodes but the cut."""
-    model = policy.life.model
-    arrays: dict[str, Any] = model.state._asdict()
-    if isinstance(model.pcfg, TreeConfig):
-        arrays["nodes"] = arrays["nodes"][:, CUT]
-    return arrays
-
-
 class Recorded:
     """A policy, and all that happens to it, written down and read again."""
 
@@ -142,8 +133,7 @@ class Recorded:
         """Let something happen."""
         self.states.append((len(self.events), self.policy.snapshot()))
         getattr(self, name)(*given)
-        for which, array in numbers(self.policy).items():
-            assert not np.isnan(array).any(), which
+        check_state(self.policy)
         stats = self.policy.stats()
         assert stats.asked == stats.told + stats.open + stats.expired + stats.forgotten
 

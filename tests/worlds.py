@@ -11,9 +11,27 @@ from numpy.random import SeedSequence
 
 import continuarm as ca
 from continuarm.core.compiling import Array
+from continuarm.core.learners.grid_ucb import GridUCBConfig
+from continuarm.core.partitions.tree import CUT, TreeConfig
 from continuarm.lab.streams import Streams
 
 ROOT = Path(__file__).parent.parent
+
+
+def check_state(policy: ca.Policy) -> None:
+    """Walk the whole state: no NaN, and nothing infinite that is no mark."""
+    model, opened = policy.life.model, policy.life.open
+    arrays: dict[str, Any] = model.state._asdict()
+    if isinstance(model.pcfg, TreeConfig):  # whole numbers in all of its nodes but the cut
+        arrays["nodes"] = arrays["nodes"][:, CUT]
+    # arms that were not tried, and the slots of a stencil that were forgotten, are marked
+    marked = {"rows"} if isinstance(model.lcfg, GridUCBConfig) else {"pool"}
+    kept = [np.ravel(part) for parts in opened.open.values() for part in parts]
+    arrays["open"] = np.concatenate([*kept, list(opened.held.values())])
+    arrays["mean payoff"] = opened.closed.mean_payoff
+    for name, array in arrays.items():
+        assert not np.isnan(array).any(), f"{name} must hold numbers, but got {array}"
+        assert name in marked or np.isfinite(array).all(), f"{name} must be finite: {array}"
 
 
 @cache
