@@ -37,7 +37,8 @@ def register(kind: Kind) -> Kind:
 
     A frozen dataclass (or a NamedTuple) whose fields can be written as JSON, with `configured`.
     """
-    if not callable(getattr(kind, "configured", None)) or not _fields(kind):
+    has_fields = dataclasses.is_dataclass(kind) or hasattr(kind, "_fields")
+    if not callable(getattr(kind, "configured", None)) or not has_fields:
         raise SettingsError(
             f"a dataclass or a NamedTuple with `configured` is needed, but got {kind!r}"
         )
