@@ -27,7 +27,7 @@ from tests.test_policies import CONTEXT, DECISION, POLICIES, contexts, learn, ma
 def test_a_loaded_policy_continues_identically(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("continuarm.live.policy.time.time", lambda: 1000.0)  # one clock for both
+    monkeypatch.setattr("continuarm.live.shell.time.time", lambda: 1000.0)  # one clock for both
     policy = make(name, ttl=30, ttl_seconds=1e9)
     learn(policy, 400)
     opened = [policy.ask(x) for x in contexts(20, seed=1)]

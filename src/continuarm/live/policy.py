@@ -1,82 +1,37 @@
 """Policy: partition × learner behind `ask`, `tell` and `recommend`.
 
-The shell around a life: it has what only a process has, the lock, the clock and the token that
-marks its decisions. `ask` and `tell` make an event and apply it.
+The verbs: `ask` and `tell` make an event and apply it. What only a process has is in `shell`,
+what a caller may hand over in `inputs`.
 """
 
 import os
-import time
-from collections.abc import Callable, Mapping
-from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from continuarm import checks
 from continuarm.box import Box
-from continuarm.core import compiling
 from continuarm.core.compiling import Array
 from continuarm.core.learners.protocol import LearnerOptions
 from continuarm.core.partitions.protocol import PartitionOptions
-from continuarm.errors import (
-    AlreadyToldError,
-    ContinuarmError,
-    ExpiredDecisionError,
-    InputError,
-    SavedFileError,
-    SettingsError,
-    UnknownDecisionError,
-)
-from continuarm.live import checked_events, events, saved_file, state, warm_start
+from continuarm.errors import ContinuarmError, InputError, SavedFileError, SettingsError
+from continuarm.live import events, saved_file, state, warm_start
 from continuarm.live.closings import EXPIRED, FORGOTTEN, TOLD, Stats
 from continuarm.live.decision import Bin, Decision, Decisions
 from continuarm.live.export import export
-from continuarm.live.gate import Gate, keep_through_forks
-from continuarm.live.inputs import decision_ids, finite, key_of, listed
+from continuarm.live.inputs import Context, Contexts, Many, Rows, finite, key_of
 from continuarm.live.life import Beginning, Life, new
 from continuarm.live.open_decisions import TTL, Waiting
-from continuarm.live.registry import brief
+from continuarm.live.shell import Shell, counting_refusals
 from continuarm.live.tokens import Tokens
 
-__all__ = ["Policy", "load"]
+__all__ = ["Context", "Policy", "load"]
 
 MOST_DIMENSIONS = 2**19  # a ticket counts the slots of a stencil
-FAR = 1e300  # seconds
-WHOLE = (int, np.integer)
-REASONS: dict[type[Exception], str] = {
-    AlreadyToldError: "already told",
-    ExpiredDecisionError: "expired",
-    UnknownDecisionError: "unknown decision",
-    InputError: "bad input",
-    ContinuarmError: "other",
-}
-
-Given = ParamSpec("Given")
-Answer = TypeVar("Answer")
-Context = ArrayLike | Mapping[str, float]
-Contexts = ArrayLike | Mapping[str, ArrayLike]
-Rows = Contexts | None
-Many = Decisions | ArrayLike
 
 
-def _counting_refusals(
-    method: Callable[Concatenate["Policy", Given], Answer],
-) -> Callable[Concatenate["Policy", Given], Answer]:
-    """Count what a method refuses; where every microsecond counts it is written out."""
-
-    @wraps(method)
-    def counted(self: "Policy", /, *args: Given.args, **options: Given.kwargs) -> Answer:
-        try:
-            return method(self, *args, **options)
-        except ContinuarmError as error:
-            self._count_refused(error)
-            raise
-
-    return counted
-
-
-class Policy:
+class Policy(Shell):
     """A partition of the contexts × a learner in each bin.
 
     Parameters
@@ -142,73 +97,6 @@ class Policy:
         if silence is not None and abs(silence) > self._life.model.largest_payoff:
             raise SettingsError(f"`missing` must be a payoff, but got {missing!r}")
 
-    def _begin(self, life: Life, name: str, tokens: Tokens) -> None:
-        self.name = checks.text("name", name)
-        self._life, self._tokens = life, tokens
-        self.context, self.decision = life.beginning.context, life.beginning.decision
-        self.gate = Gate()
-        keep_through_forks(self)
-        self._listeners: list[Callable[[events.Event], object]] = []
-        self._refused = dict.fromkeys(REASONS.values(), 0)
-        self._tokens.renew(life.open.next_id, life.open.oldest_known)
-
-    @property
-    def life(self) -> Life:
-        """The state behind the policy, which only events should change."""
-        return self._life
-
-    @property
-    def uses_gradient(self) -> bool:
-        """Whether `tell` needs the gradient."""
-        return self._life.model.uses_gradient
-
-    @property
-    def ttl(self) -> int | None:
-        """Decisions after which a payoff is not waited for any more."""
-        return self._life.beginning.waiting.ttl
-
-    @property
-    def ttl_seconds(self) -> float | None:
-        """The same in the caller's time."""
-        return self._life.beginning.waiting.ttl_seconds
-
-    @property
-    def missing(self) -> float | None:
-        """The payoff of a decision whose time is up; None: it is forgotten."""
-        return self._life.beginning.waiting.missing
-
-    @property
-    def open_decisions(self) -> int:
-        """How many decisions wait for their payoff."""
-        return len(self._life.open.open) - len(self._life.open.held)
-
-    def __repr__(self) -> str:
-        beginning, (payoffs, bins) = self._life.beginning, self._life.model.learned
-        parts = f"{brief(beginning.partition)} × {brief(beginning.learner)}"
-        learned = f"payoffs learned: {payoffs:,}, bins made: {bins:,}"
-        return f"<{self.name}, {learned}, decisions open: {self.open_decisions:,}; {parts}>"
-
-    def describe(self) -> dict[str, Any]:
-        """What the options came to: partition and learner as numbers."""
-        model = self._life.model
-        parts = {"partition": model.pcfg, "learner": model.lcfg}
-        return {
-            role: {"kind": type(cfg).__name__.removesuffix("Config")} | compiling.plain(cfg)
-            for role, cfg in parts.items()
-        }
-
-    def copy(self, rng: np.random.Generator | int | None = None) -> Self:
-        """An independent policy in the same state, with other random numbers if given."""
-        key = None if rng is None else key_of(rng)
-        with self.gate:
-            life, tokens = self._life.copy(key), Tokens(self._tokens.tokens)
-        other = object.__new__(type(self))
-        other._begin(life, self.name, tokens)
-        return other
-
-    def __copy__(self) -> Self:
-        return self.copy()
-
     def rehearsed(self, rng: np.random.Generator | int) -> Self:
         """An independent policy with nothing open, for a simulation."""
         other = self.copy(rng)
@@ -216,55 +104,6 @@ class Policy:
         other.life.open.next_id = 0  # other draws, whose numbers begin anew
         other._tokens.renew(0, 0)
         return other
-
-    def __getstate__(self) -> dict[str, Any]:
-        with self.gate:
-            return {"state": state.to_bytes(self._life), **self._shell()}
-
-    def __setstate__(self, saved: dict[str, Any]) -> None:
-        life = state.from_bytes(saved["state"])
-        life.open.closed.restore(saved["closed"])
-        self._begin(life, saved["name"], Tokens(saved["tokens"]))
-
-    def _shell(self) -> dict[str, Any]:
-        closed = self._life.open.closed.to_plain()
-        return {"name": self.name, "tokens": self._tokens.tokens, "closed": closed}
-
-    def listen(self, listener: Callable[[events.Event], object]) -> None:
-        """Call `listener` with each event from now on, in order, when it has happened.
-
-        It must not raise: what has happened stays, and the caller would get the error instead.
-
-        Applied to a policy that is as this one is now, they make it as this one will be.
-        """
-        with self.gate:
-            self._listeners.append(listener)
-
-    def apply(self, event: events.Event) -> None:
-        """Let an event of another policy's life happen to this one, too."""
-        with self.gate:
-            checked_events.check(self._life, event)
-            self._apply(event)
-
-    def _apply(self, event: events.Event) -> None:
-        self._life.apply(event)
-        self._tell_listeners(event)
-
-    def _tell_listeners(self, event: events.Event) -> None:
-        for listener in self._listeners:
-            listener(event)
-
-    def snapshot(self) -> bytes:
-        """The state as bytes, without what only a process has; equal states are equal bytes."""
-        with self.gate:
-            return state.to_bytes(self._life)
-
-    @classmethod
-    def from_snapshot(cls, content: bytes, *, name: str = "Policy") -> Self:
-        """The policy whose state `snapshot` gave."""
-        policy = object.__new__(cls)
-        policy._begin(state.from_bytes(content), name, Tokens())
-        return policy
 
     def ask(
         self, context: Context = (), *, within: Box | None = None, now: float | None = None
@@ -302,16 +141,6 @@ class Policy:
         names, token = self.decision.names, self._tokens.newest
         return Decision(event.id, given, event.value, names, token, event.role)
 
-    def _time(self, now: Any) -> float:
-        """The caller's time, the clock's where it is not given; it never goes back."""
-        if self.ttl_seconds is None:
-            return 0.0
-        if now is None:
-            now = time.time()
-        elif isinstance(now, bool) or not isinstance(now, checks.REAL) or not -FAR < now < FAR:
-            raise InputError(f"`now` must be a finite number of seconds, but got {now!r}")
-        return max(self._life.now, float(now))
-
     def tell(
         self,
         decision: Decision | int,
@@ -329,11 +158,12 @@ class Policy:
             It must lie in the decision box. Policies whose observations belong together (stencils,
             gradients) refuse it.
         """
+        inputs = self._inputs
         try:
             with self.gate:
-                id_ = self._number_of(decision)
-                slope, done = self._gradient(gradient), self._done(value)
-                event: events.Told = new(events.Told, (id_, self._payoff(payoff), slope, done))
+                id_ = inputs.number_of(decision)
+                slope, done = inputs.gradient(gradient), inputs.done(value)
+                event: events.Told = new(events.Told, (id_, inputs.payoff(payoff), slope, done))
                 self._tell(event)
         except ContinuarmError as error:
             self._count_refused(error)
@@ -344,15 +174,11 @@ class Policy:
         if self._listeners:
             self._tell_listeners(event)
 
-    def _count_refused(self, error: ContinuarmError) -> None:
-        reason = next(name for kind, name in REASONS.items() if isinstance(error, kind))
-        self._refused[reason] += 1
-
-    @_counting_refusals
+    @counting_refusals
     def forget(self, decision: Decision | int) -> None:
         """A payoff will never come: what the decision would have taught may be asked again."""
         with self.gate:
-            self._apply(events.Forgotten(self._number_of(decision)))
+            self._apply(events.Forgotten(self._inputs.number_of(decision)))
 
     def expire(self, now: float | None = None) -> int:
         """Give up on the decisions whose time to live is over, as `ask` does.
@@ -370,31 +196,6 @@ class Policy:
         with self.gate:
             if self._life.open.open:
                 self._apply(events.OpenForgotten())
-
-    def _number_of(self, decision: Any, token: object = None) -> int:
-        """The number of an open decision, which may be given instead of it, with its token."""
-        id_, opened = decision, self._life.open
-        if isinstance(decision, Decision):
-            id_, token = decision.id, decision.policy
-        if type(id_) is not int:
-            if isinstance(id_, bool) or not isinstance(id_, WHOLE):
-                raise UnknownDecisionError(
-                    f"a Decision or its number is needed, but got {decision!r}"
-                )
-            id_ = int(id_)
-        if token is not None and not self._tokens.marks(id_, token):
-            raise UnknownDecisionError(
-                f"the decision must be of this policy, but got {decision!r} of another"
-            )
-        if not opened.is_open(id_):
-            raise opened.refusal(id_)
-        if isinstance(decision, Decision):
-            value = opened.value(id_)
-            if decision.value is not value and not np.array_equal(decision.value, value):
-                raise UnknownDecisionError(
-                    f"decision {id_} must be {value.tolist()}, but got {decision!r}"
-                )
-        return id_
 
     def recommend(self, context: Context = (), *, within: Box | None = None) -> Array:
         """The best decision known now; explores nothing and changes nothing."""
@@ -428,7 +229,7 @@ class Policy:
             found["centre"] = np.clip(centre, limits.low, limits.high).tolist()
         return found
 
-    @_counting_refusals
+    @counting_refusals
     def ask_many(self, contexts: Contexts, *, now: float | None = None) -> Decisions:
         """Decisions for contexts of shape `(n, dx)`, as if asked one after the other."""
         points = self.context.points(contexts)
@@ -443,49 +244,14 @@ class Policy:
             self._tokens.newest,
         )
 
-    @_counting_refusals
+    @counting_refusals
     def tell_many(
         self, decisions: Many, payoffs: ArrayLike, *, gradients: Rows = None, values: Rows = None
     ) -> None:
         """Learn many payoffs, as if told one after the other; all of them or none."""
         with self.gate:
-            for event in self._told(decisions, payoffs, gradients, values):
+            for event in self._inputs.told(decisions, payoffs, gradients, values):
                 self._tell(event)
-
-    def _told(
-        self, decisions: Many, payoffs: ArrayLike, gradients: Rows, done: Rows
-    ) -> list[events.Told]:
-        token = decisions.policy if isinstance(decisions, Decisions) else None
-        ids = [self._number_of(id_, token) for id_ in decision_ids(decisions)]
-        if isinstance(decisions, Decisions):
-            self._check_values(ids, decisions.values)
-        values = [self._payoff(payoff) for payoff in listed(payoffs)]
-        if len(values) != len(ids) or len(set(ids)) < len(ids):
-            raise InputError(
-                f"{len(ids)} different decisions need as many payoffs, but got "
-                f"{len(set(ids))} different decisions and {len(values)} payoffs"
-            )
-        vectors: list[Any] = []
-        for name, given in (("gradients", gradients), ("values", done)):
-            vectors.append([None] * len(ids) if given is None else self.decision.arrays(given))
-            if len(vectors[-1]) != len(ids):
-                raise InputError(f"{len(ids)} {name} are needed, but got {len(vectors[-1])}")
-        return [
-            events.Told(id_, value, self._gradient(slope), self._done(other))
-            for id_, value, slope, other in zip(ids, values, *vectors, strict=True)
-        ]
-
-    def _check_values(self, ids: list[int], given: Any) -> None:
-        """What is told is what was decided."""
-        kept = np.array([self._life.open.value(id_) for id_ in ids])
-        if np.shape(given) != kept.shape or not np.array_equal(given, kept):
-            raise UnknownDecisionError(
-                f"the decisions {ids} must be {kept.tolist()}, but got {given!r}"
-            )
-
-    def forked(self) -> None:
-        """In a child process: what it hands out from now on is none of its parent's."""
-        self._tokens.renew(self._life.open.next_id, self._life.open.oldest_known)
 
     def warm_up(self) -> None:
         """Compile, or load from disk, all that `ask`, `tell`, `forget` and `recommend` need.
@@ -500,17 +266,6 @@ class Policy:
         twin.forget(twin.ask(point))
         twin.recommend(point)
         twin.explain(point)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all of it to one file, open decisions included, for `load`.
-
-        The file is written whole or not at all. Of several threads that save to one path, the last
-        one's policy is there when all have returned.
-        """
-        with saved_file.alone(path):
-            with self.gate:
-                shell, content = self._shell(), state.to_bytes(self._life)
-            saved_file.write(path, shell, content)
 
     def export(self) -> str:
         """What it has learned as a table in JSON, from which `continuarm.Reader` decides."""
@@ -528,7 +283,7 @@ class Policy:
         payoff : the name of the payoffs' column.
         """
         x, y, z = warm_start.log_columns(table, payoff, self.context, self.decision)
-        payoffs = np.array([self._payoff(value) for value in z.tolist()])
+        payoffs = np.array([self._inputs.payoff(value) for value in z.tolist()])
         if len(payoffs):
             with self.gate:
                 self._apply(events.LearnedFromLog(x, y, payoffs))
@@ -572,33 +327,6 @@ class Policy:
                 payoffs_per_bin=told,
                 mean_payoff=opened.closed.mean_payoff if opened.closed.averaged else None,
             )
-
-    def _payoff(self, payoff: Any) -> float:
-        value, largest = finite(payoff), self._life.model.largest_payoff
-        if abs(value) > largest:
-            raise InputError(f"the payoff must be within ±{largest:g}, but got {payoff!r}")
-        return value
-
-    def _done(self, value: Context | None) -> Array | None:
-        if value is None:
-            return None
-        if not self._life.takes_values:
-            raise InputError(f"{self.name} learns from what it decided alone, but got {value!r}")
-        point = self.decision.point(value)
-        point.flags.writeable = False
-        return point
-
-    def _gradient(self, gradient: ArrayLike | None) -> Array | None:
-        if not self.uses_gradient:
-            if gradient is not None:
-                raise InputError(f"{self.name} takes no gradient, but got {gradient!r}")
-            return None
-        if gradient is None:
-            raise InputError(f"{self.name} needs a gradient, but got None")
-        slope = self.decision.array(gradient)
-        if not np.isfinite(slope).all():
-            raise InputError(f"the gradient must be finite, but got {slope.tolist()}")
-        return slope
 
 
 def _missing(missing: Any) -> float:
