@@ -188,7 +188,8 @@ def run_entry(partition_class: type, learner_class: type) -> Any:
                     _refuse(plan, numbers, one)
                 return t
             regret += one.regret
-            least = min(least, one.regret)
+            if one.regret < least:
+                least = one.regret
             row, made, ticket, payoff = one.row, one.made, one.ticket, one.payoff
             bin_ = engine.learn(pcfg, lcfg, state, here, row, made, ticket, payoff)
             block.bins[t] = one.bin if made else bin_
@@ -294,7 +295,8 @@ def run_late_entry(partition_class: type, learner_class: type) -> Any:
                 if one.row == FULL or not one.sound:
                     return t
                 numbers[REGRET] += one.regret
-                numbers[LEAST] = min(numbers[LEAST], one.regret)
+                if one.regret < numbers[LEAST]:
+                    numbers[LEAST] = one.regret
                 k, silent = number % long, held and late.delays[t] == NEVER
                 payoff = numbers[MISSING] if silent else one.payoff
                 _keep(here, block.contexts[t], late.ring[k], payoff)
