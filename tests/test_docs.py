@@ -77,6 +77,18 @@ def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
             assert done.returncode == 0, done.stderr
 
 
+def test_prose_is_wrapped_at_100_columns() -> None:
+    """But for tables, code, and pages that a command writes."""
+    others = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+    for page in [*others, *PAGES]:
+        text = page.read_text()
+        if "This page is written by" in text:
+            continue
+        prose = "".join(text.split("```")[::2])
+        long = [line for line in prose.splitlines() if len(line) > 100 and line[0] != "|"]
+        assert not long, f"{page.name}: {long}"
+
+
 def test_links_of_the_readme_lead_somewhere() -> None:
     for name in ("README.md", "CONTRIBUTING.md"):
         for target in re.findall(r"\]\(([^)#]+)\)", (ROOT / name).read_text()):

@@ -21,7 +21,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 STYLES = ("-", "--", "-.", ":")
 
 
-class Curve(Protocol):
+class Drawable(Protocol):
     """What a curve needs to know of a result."""
 
     @property
@@ -43,7 +43,7 @@ class Curve(Protocol):
     def standard_error(self) -> Array: ...
 
 
-def regret_curves(results: Sequence[Curve], path: str | Path | None = None) -> "Figure":
+def regret_curves(results: Sequence[Drawable], path: str | Path | None = None) -> "Figure":
     """Regret against decisions on a log-log plot, with 95 % bands; written to `path` if given."""
     figure: Figure = figure_class()(figsize=(5.2, 3.9), layout="constrained")
     axes = figure.add_subplot()
@@ -75,7 +75,7 @@ def check_path(path: str | Path) -> None:
         raise SettingsError(f"a figure's folder must exist, but got {str(path)!r}")
 
 
-def _curve(axes: Any, result: Curve, colour: str, style: str) -> None:
+def _curve(axes: Any, result: Drawable, colour: str, style: str) -> None:
     mean = result.mean
     shown = mean > 0  # a logarithm; the oracle's regret is 0
     t = result.checkpoints[shown]
