@@ -1,6 +1,10 @@
 """How compiled code is made: optimised once, in every thread."""
 
+import os
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 from numba import types
@@ -46,3 +50,37 @@ def test_what_an_entry_calls_is_inlined() -> None:
     defined = [line for line in made.library.get_llvm_str().splitlines() if line[:6] == "define"]
     assert len(defined) == 3, defined
     assert made.entry_point(1.5) == 9.0
+
+
+def test_python_may_call_what_compiled_code_calls(tmp_path: Path) -> None:
+    """Functions of our own without machine code, and others, before and after they are cached."""
+    (tmp_path / "mine.py").write_text("""
+import math, numba
+from numba import types
+from continuarm.core.compiling import compile_entry, compiled, compiled_large
+@numba.njit
+def theirs(x): return int(3.0 * x) + abs(min(x, 2.0))
+@numba.njit
+def outer(x): return 2.0 * theirs(x) + math.sin(x)
+@compiled
+def ours(x): return outer(x) + theirs(x)
+@compiled_large
+def large(x): return ours(x) + 1.0
+def entry(x): return large(x) + ours(x) + outer(x + 1.0) + theirs(x)
+compiled_entry = compile_entry(entry, types.float64(types.float64))
+for call in (compiled_entry, theirs, outer, ours, large):
+    plain = getattr(call, "py_func", entry)
+    assert call(1.5) == plain(1.5), call
+assert ours(2) == ours.py_func(2)  # of another type
+print("equal")
+""")
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", "import mine"],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        assert done.stdout == "equal\n", done.stderr

@@ -9,8 +9,8 @@ there are many classes of them; the other bundles of arrays that travel together
 import hashlib
 import inspect
 import pickle
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_type_hints
@@ -19,10 +19,11 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils, codegen
-from numba.core.compiler_lock import global_compiler_lock
+from numba.core import cgutils
 from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
+
+from continuarm.core.inner import UNCALLED, inner, outermost
 
 Array = NDArray[np.float64]
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -80,20 +81,19 @@ def by_class(function: Function) -> Function:
         return getattr(implementation, "py_func", implementation)
 
     resolve.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
-    overload(function, strict=False, jit_options=INLINED)(
-        resolve
-    )  # implementations have narrower annotations
+    # not strict: implementations have narrower annotations
+    overload(function, strict=False, jit_options=INLINED | UNCALLED)(resolve)
     return function
 
 
 def compiled(function: Function) -> Function:
     """Compile a small function that other compiled functions call."""
-    return cast(Function, numba.njit(**INLINED)(function))
+    return cast(Function, inner(function, INLINED))
 
 
 def compiled_large(function: Function) -> Function:
     """Compile a function once for all its callers: less to compile where it is called often."""
-    return cast(Function, numba.njit(**OPTIONS)(function))
+    return cast(Function, inner(function, OPTIONS))
 
 
 def compiled_allocating(function: Function) -> Function:
@@ -148,15 +148,15 @@ def _dispatcher(
         mark = f"_{names}_{stamp(source)[:12]}"
         function.__qualname__ = function.__qualname__.removesuffix(mark) + mark
         try:
-            with _optimised_last(function):
+            with outermost(function):
                 return numba.njit(signature, cache=True, **options)(function)
         except BROKEN_CACHE:
             _remove_cached(function, options)
-            with suppress(RuntimeError, OSError), _optimised_last(function):
+            with suppress(RuntimeError, OSError), outermost(function):
                 return numba.njit(signature, cache=True, **options)(function)
         except (RuntimeError, OSError):  # no folder to write to
             pass
-    with _optimised_last(function):
+    with outermost(function):
         return numba.njit(signature, **options)(function)
 
 
@@ -167,28 +167,6 @@ def _remove_cached(function: Any, options: Any) -> None:
     cache: Any = dispatcher._cache
     for path in Path(cache.cache_path).glob(f"{cache._impl.filename_base}*.nb?"):
         path.unlink(missing_ok=True)
-
-
-@contextmanager
-def _optimised_last(function: Any) -> Iterator[None]:
-    """Optimise what a function calls only where it ends up, in that function.
-
-    Numba optimises each function that it compiles together with all that it calls, and so the
-    innermost ones again in every caller: a third of the time that compiling takes.
-    """
-    name, library = function.__qualname__, cast(Any, codegen.CPUCodeLibrary)
-    with cast(Any, global_compiler_lock):  # another thread may be here, too
-        optimise = library._optimize_final_module
-
-        def only_the_last(self: Any) -> None:
-            if self.name == name:
-                optimise(self)
-
-        library._optimize_final_module = only_the_last
-        try:
-            yield
-        finally:
-            library._optimize_final_module = optimise
 
 
 @cache
@@ -247,7 +225,7 @@ def unpack(config_class: Any, packed: Array) -> Any:
     return _unpacker(config_class)(packed)
 
 
-@overload(unpack, strict=False, jit_options=INLINED)
+@overload(unpack, strict=False, jit_options=INLINED | UNCALLED)
 def _unpack(config_class: Any, packed: Any) -> Any:
     function = _unpacker(config_class.instance_class)
     return lambda config_class, packed: function(packed)
@@ -262,7 +240,7 @@ def _unpacker(config_class: type) -> Callable[[Array], Any]:
             parts.append(f"{kind.__name__}(packed[{i}])")
         else:
             parts.append(f"packed[{i}]" if kind is float else f"packed[{i}:]")
-    namespace = {"config_class": config_class}
+    namespace: dict[str, Any] = {"config_class": config_class, "__name__": __name__}
     exec(f"def unpacker(packed): return config_class({', '.join(parts)})", namespace)
     return cast(Callable[[Array], Any], compiled(namespace["unpacker"]))
 
