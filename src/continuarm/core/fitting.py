@@ -10,56 +10,103 @@ import numpy as np
 
 from continuarm.core.compiling import Array
 from continuarm.core.learners import protocol as learner
+from continuarm.core.learners.protocol import Read
 from continuarm.core.partitions import protocol as partition
+from continuarm.core.request import ALONE, NOTHING
 from continuarm.core.state import (
+    CLOCK,
     COUNTS,
     FREE_ROW,
     FREE_ROWS,
     HEAD,
-    LEVEL,
+    LAST,
     NODE,
     ROWS_USED,
     SERIAL,
+    SERIALS,
     TEMPLATE,
+    TOLD,
     State,
 )
 
-__all__ = ["misfit"]
+__all__ = ["MOST", "misfit"]
+
+MOST = 2.0**52  # what is counted can be counted on
+Seats = list[tuple[int, int]]
 
 
-def misfit(pcfg: Any, lcfg: Any, state: State) -> str | None:
-    """What of a state does not fit a policy of these configurations; None: it fits."""
+def misfit(pcfg: Any, lcfg: Any, state: State, seats: Seats) -> str | None:
+    """What of a state does not fit a policy of these configurations; None: it fits.
+
+    `seats` are the rows and tickets of its open decisions.
+    """
     counts, nodes, rows, pool = state
-    if any(array.dtype != np.float64 for array in state):
-        return "arrays of float64"
-    widths = counts.shape == (COUNTS,), rows.ndim == nodes.ndim == pool.ndim == 2
-    if not all(widths) or rows.shape[1] != HEAD + learner.width(lcfg):
-        return "rows of the learner's width"
-    if pool.shape[1] != learner.pool_width(lcfg) or not len(pool) or not len(rows):
-        return "a pool of the learner's width"
-    used = counts[ROWS_USED]
-    if not (is_whole(counts) and 1 <= used <= len(rows) and counts[TEMPLATE] <= 1):
-        return "counts of its own rows"
-    head = rows[1 : int(used), :HEAD]
-    if not is_whole(head[:, [NODE, LEVEL, SERIAL]]) or (head[:, SERIAL] > counts[-2]).any():
-        return "heads of rows that are whole numbers"
-    free = chain(rows[:, NODE], counts[FREE_ROW], int(used))
+    wrong = _wrong_shapes(lcfg, state)
+    if wrong is not None:
+        return wrong
+    used = int(counts[ROWS_USED])
+    free = chain(rows[:, NODE], counts[FREE_ROW], used)
     if free is None or len(free) != counts[FREE_ROWS]:
         return "a chain of free rows"
     empty = chain(pool[:, 0], pool[0, 0], int(pool[0, 1])) if is_whole(pool[0, :2]) else None
-    if empty is None or not 1 <= pool[0, 1] <= len(pool):
+    if empty is None or pool[0, 1] != len(pool):
         return "a chain of free stencils"
-    if not partition.fits(pcfg, nodes, rows[: int(used)]):
+    busy = sorted(set(range(1, used)) - set(free))
+    if not _heads_fit(counts, rows[busy, :HEAD]):
+        return "heads of rows that could have been counted"
+    if not partition.fits(pcfg, nodes, rows[:used, :HEAD], busy):
         return "an index of its own bins"
-    busy = [k for k in range(1, int(used)) if k not in free]
-    if not learner.fits(lcfg, rows[busy, HEAD:], pool, set(empty)):
+    if not all(_seat_fits(lcfg, state, set(free), *seat) for seat in seats):
+        return "open decisions that have a place"
+    known = [0, *busy] if counts[TEMPLATE] == 1.0 else busy
+    is_bin: Any = partition.code(pcfg).is_bin
+    is_bin = getattr(is_bin, "py_func", is_bin)  # nothing to compile for
+    asked = {k for k in busy if is_bin(pcfg, nodes, rows, k)}
+    if not learner.fits(lcfg, Read(rows[known, HEAD:], known, asked, pool, set(empty), seats)):
         return "what its learner could have learned"
     return None
 
 
+def _wrong_shapes(lcfg: Any, state: State) -> str | None:
+    counts, nodes, rows, pool = state
+    if any(array.dtype != np.float64 for array in state):
+        return "arrays of float64"
+    if any(np.isnan(array).any() for array in (counts, rows, pool)):
+        return "numbers"
+    widths = counts.shape == (COUNTS,), rows.ndim == nodes.ndim == pool.ndim == 2
+    if not all(widths) or rows.shape[1] != HEAD + learner.width(lcfg) or not len(nodes):
+        return "rows of the learner's width"
+    if pool.shape[1] != learner.pool_width(lcfg) or not len(pool) or not len(rows):
+        return "a pool of the learner's width"
+    if not (is_whole(counts) and counts[ROWS_USED] == len(rows) and counts[TEMPLATE] <= 1):
+        return "counts of its own rows"
+    if rows[0, :HEAD].any() or (counts[TEMPLATE] == 0.0 and rows[0].any()):
+        return "a template only where there is one"
+    return None
+
+
+def _heads_fit(counts: Array, heads: Array) -> bool:
+    """Those of challengers are what was there before."""
+    return bool(
+        is_whole(heads)
+        and (heads[:, SERIAL] <= counts[SERIALS]).all()
+        and (heads[:, [TOLD, LAST]] <= counts[CLOCK]).all()
+    )
+
+
+def _seat_fits(lcfg: Any, state: State, free: set[int], row: int, ticket: int) -> bool:
+    """Whether an open decision could have this row and this ticket."""
+    if ticket == NOTHING:
+        return True
+    if learner.stands_alone(lcfg) or ticket < 0:
+        return bool(learner.stands_alone(lcfg)) and ticket == ALONE
+    here = 1 <= row < state.counts[ROWS_USED] and row not in free
+    return here and learner.holds(lcfg, state.pool, ticket)
+
+
 def is_whole(numbers: Array) -> bool:
     """Whether all are whole numbers of at least 0."""
-    return bool(((numbers >= 0) & (numbers < 2.0**53) & (numbers == np.floor(numbers))).all())
+    return bool(((numbers >= 0) & (numbers < MOST) & (numbers == np.floor(numbers))).all())
 
 
 def chain(links: Array, first: float, end: int) -> list[int] | None:

@@ -70,9 +70,9 @@ class Learned(NamedTuple):
 
 @compiled
 def clip_into(region: Region, y: Array) -> None:
-    """Move a decision to the nearest one of the region."""
+    """Move a decision to the nearest one of the region; what is no number, to its low edge."""
     for i in range(y.shape[0]):
-        y[i] = min(max(y[i], region.low[i]), region.high[i])
+        y[i] = min(y[i], region.high[i]) if y[i] >= region.low[i] else region.low[i]
 
 
 @compiled

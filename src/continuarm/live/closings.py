@@ -128,7 +128,7 @@ class Closings:
     def restore(self, plain: Any) -> None:
         """Take over what `to_plain` gave."""
         try:
-            counts = [checks.whole("counts", count, 0) for count in plain["counts"]]
+            counts = [checks.whole("counts", count, 0, 2**52) for count in plain["counts"]]
             averaged, mean = plain["mean_payoff"]
             averaged = checks.whole("averaged", averaged, 0, LATELY)
             fates = b64decode(plain["fates"], validate=True)

@@ -28,6 +28,7 @@ Open = tuple[int, int, Array, Array, Array, float, int, int]
 VALUE: Final = 3
 AT: Final = 5
 NUMBER: Final = 6
+BIN: Final = 7
 
 
 class Waiting(NamedTuple):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from continuarm import checks
 from continuarm.box import Box
+from continuarm.core.fitting import MOST as MOST_COUNTED
 from continuarm.core.fitting import misfit
 from continuarm.core.learners.protocol import width
 from continuarm.core.state import HEAD, ROWS_USED, SERIALS, State
@@ -20,10 +21,12 @@ from continuarm.errors import SavedFileError, SettingsError
 from continuarm.live import registry
 from continuarm.live.inputs import finite
 from continuarm.live.life import Beginning, Life
-from continuarm.live.open_decisions import NUMBER, Open, Waiting
+from continuarm.live.open_decisions import BIN, NUMBER, Open, Waiting
 
 __all__ = ["from_bytes", "to_bytes"]
 
+MOST = int(MOST_COUNTED)
+LAST_ID = 2**128 - 2**64  # so that there are numbers left
 DTYPES = ("<f8", "<i8", "<u8")
 BROKEN = (
     ArithmeticError,
@@ -119,6 +122,7 @@ def _arrays(life: Life) -> Arrays:
 def _beginning(header: dict[str, Any], arrays: Arrays) -> Beginning:
     context, decision = Box(*header["context"]), Box(*header["decision"])
     ttl, ttl_seconds, missing = header["waiting"]
+    missing = None if missing is None else finite(missing)
     key, start = arrays["key"], arrays["start"]
     if key.shape != (2,) or key.dtype != np.uint64 or start.shape != (decision.dim,):
         raise SavedFileError(
@@ -146,47 +150,65 @@ def _check_sizes(beginning: Beginning, arrays: Arrays) -> None:
 
 def _restore(life: Life, header: dict[str, Any], arrays: Arrays) -> None:
     model, state = life.model, State(*(arrays[name] for name in State._fields))
-    wrong = misfit(model.pcfg, model.lcfg, state)
+    seats = _seats(arrays["seats"], len(header["ids"]))
+    wrong = misfit(model.pcfg, model.lcfg, state, seats)
     if wrong is not None:
         raise SavedFileError(f"a saved state must have {wrong}, but has not")
     model.state = state
     ids = [int(text, 16) for text in header["ids"]]
-    opened = _opened(life, ids, arrays)
+    opened = _opened(life, ids, seats, arrays)
     held = [int(text, 16) for text in header["held"]]
-    payoffs = [finite(payoff) for payoff in arrays["held"].tolist()]
+    payoffs = [_payoff(life, payoff) for payoff in arrays["held"].tolist()]
     if not set(held) <= set(ids) or len(set(ids)) < len(ids) or len(set(held)) < len(held):
         raise SavedFileError(f"open decisions must be different, but got {ids} and {held}")
-    asked = checks.whole("asked", header["asked"], 0)
+    if held and life.beginning.waiting.missing is None:
+        raise SavedFileError(f"payoffs are held where silence is one, but got {held}")
+    asked = checks.whole("asked", header["asked"], 0, MOST)
     if any(not 0 <= decision[NUMBER] < asked for decision in opened.values()):
         raise SavedFileError(f"open decisions must be among the {asked} asked, but are not")
     next_id = int(header["next_id"], 16)
-    if not max(ids, default=-1) < next_id <= 2**128:
+    if not max(ids, default=-1) < next_id <= LAST_ID:
         raise SavedFileError(f"the next number must be above {ids}, but is {next_id}")
     life.open.restore(opened, dict(zip(held, payoffs, strict=True)), asked, next_id)
     life.now = -math.inf if header["now"] is None else finite(header["now"])
     counts = arrays["asked_per_bin"]
     fits = counts.ndim == 1 and 1 <= len(counts) <= state.counts[SERIALS] + 1
-    if not fits or counts.dtype.kind != "i" or (counts < 0).any():
+    unmade = sum(decision[BIN] == 0 for decision in opened.values())
+    if not fits or counts.dtype != np.int64 or not ((counts >= 0) & (counts <= MOST)).all():
         raise SavedFileError(f"each bin must have been asked so often, but got {counts!r}")
+    if counts[0] < unmade or any(d[BIN] > state.counts[SERIALS] for d in opened.values()):
+        raise SavedFileError("open decisions must have been asked of a bin, but were not")
     life.asked_per_bin = counts.tolist()
 
 
-def _opened(life: Life, ids: list[int], arrays: Arrays) -> dict[int, Open]:
-    """The open decisions; tickets index arrays in compiled code, which does not look."""
+def _payoff(life: Life, payoff: Any) -> float:
+    value, largest = finite(payoff), life.model.largest_payoff
+    if abs(value) > largest:
+        raise SavedFileError(f"a payoff must be within ±{largest:g}, but got {value}")
+    return value
+
+
+def _seats(seats: NDArray[Any], n: int) -> list[tuple[int, int]]:
+    """The rows and tickets of open decisions."""
+    if seats.shape != (2, n) or seats.dtype != np.int64:
+        raise SavedFileError(f"each of {n} open decisions must have a place, but got {seats!r}")
+    return [(row, ticket) for row, ticket in seats.T.tolist()]
+
+
+def _opened(
+    life: Life, ids: list[int], seats: list[tuple[int, int]], arrays: Arrays
+) -> dict[int, Open]:
+    """The open decisions."""
     context, decision = life.beginning.context, life.beginning.decision
     n, opened = len(ids), {}
     boxes = (("contexts", context), ("values", decision), ("starts", decision))
     points = {name: box.points(arrays[name]) for name, box in boxes}
     shapes = [points[name].shape[0] == n for name in points]
     shapes += [arrays[name].shape == (n,) for name in ("at", "numbers", "bins")]
-    if not all(shapes) or arrays["seats"].shape != (2, n) or not np.isfinite(arrays["at"]).all():
+    if not all(shapes) or not np.isfinite(arrays["at"]).all():
         raise SavedFileError(f"each of {n} open decisions must have all its parts, but has not")
     for k, id_ in enumerate(ids):
-        row, ticket = arrays["seats"][:, k].tolist()
-        if not life.model.holds(row, ticket):
-            raise SavedFileError(
-                f"decision {id_} must have a place, but got row {row}, ticket {ticket}"
-            )
+        row, ticket = seats[k]
         start, value = points["starts"][k], points["values"][k]
         if start.tobytes() == life.beginning.start.tobytes():
             start = life.beginning.start

@@ -11,7 +11,7 @@ from continuarm import checks
 from continuarm.core.compiling import Array, compiled
 from continuarm.core.learners import iterate
 from continuarm.core.learners.iterate import COUNT, DONE
-from continuarm.core.learners.protocol import Learner, register
+from continuarm.core.learners.protocol import Learner, Read, register
 from continuarm.core.request import (
     ALONE,
     UNFORESEEN,
@@ -123,8 +123,8 @@ def explain(
     return {"step": float(cfg.step / row[COUNT])}
 
 
-def fits(cfg: GradientAscentConfig, rows: Array, pool: Array, free: set[int]) -> bool:
-    return iterate.fits(rows, ITERATE)
+def fits(cfg: GradientAscentConfig, read: Read) -> bool:
+    return iterate.fits(read.rows, ITERATE)
 
 
 register(GradientAscentConfig, Learner.of(globals(), uses_gradient=True))

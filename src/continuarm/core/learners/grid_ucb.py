@@ -12,7 +12,7 @@ import numpy as np
 
 from continuarm import checks
 from continuarm.core.compiling import Array, compiled, fill
-from continuarm.core.learners.protocol import Learner, register
+from continuarm.core.learners.protocol import Learner, Read, register
 from continuarm.core.request import (
     ALONE,
     NOTHING,
@@ -28,6 +28,8 @@ from continuarm.errors import SettingsError
 __all__ = ["GridUCB", "GridUCBConfig"]
 
 MOST_ARMS = 2**24
+LARGEST = 5e307  # payoff: the difference of two must stay finite
+MOST = 2.0**52  # times
 # a row: numbers, then k^dy means, then k^dy values 1/√n (AGAIN for an arm without a payoff whose
 # decision was forgotten: it is asked again; WANTED counts them)
 ASKED, TOLD, BEST, WANTED, ARMS = 0, 1, 2, 3, 4
@@ -224,15 +226,17 @@ def explain(cfg: GridUCBConfig, row: Array, request: Request, centre: Array) -> 
     return {"mean": float(row[arm]) if told else None, "times": times}
 
 
-def fits(cfg: GridUCBConfig, rows: Array, pool: Array, free: set[int]) -> bool:
-    size = int(_size(cfg))
+def fits(cfg: GridUCBConfig, read: Read) -> bool:
+    size, rows = int(_size(cfg)), read.rows
     numbers, means, roots = rows[:, :ARMS], rows[:, ARMS : ARMS + size], rows[:, ARMS + size :]
-    whole = (numbers >= 0).all() and (numbers % 1 == 0).all() and (numbers[:, BEST] < size).all()
-    tried = np.isfinite(means)
+    whole = (numbers >= 0).all() and (numbers < MOST).all() and (numbers % 1 == 0).all()
+    tried = abs(means) <= LARGEST
     known = (tried | (means == -np.inf)).all() and (tried.any(axis=1) == (rows[:, TOLD] > 0)).all()
-    told = ((roots > 0) & (roots <= 1)) == tried
+    told = ((roots >= MOST**-0.5) & (roots <= 1)) == tried
+    untold = np.isin(roots[~tried], (0.0, AGAIN)).all()
     wanted = (roots == AGAIN).sum(axis=1) == rows[:, WANTED]
-    return bool(whole and known and told.all() and wanted.all())
+    best = (numbers[:, BEST] < size).all()
+    return bool(whole and best and known and told.all() and untold and wanted.all())
 
 
 register(
@@ -240,6 +244,6 @@ register(
     Learner.of(
         globals(),
         counts_asking=lambda cfg: True,
-        largest_payoff=5e307,  # the difference of two must stay finite
+        largest_payoff=LARGEST,
     ),
 )

@@ -6,14 +6,13 @@ Legend: ỹ the iterate, n the step (from 1). Of a row they share the first two 
 
 import math
 
-import numpy as np
-
 from continuarm.core.compiling import Array, compiled, copy_into, fill
 from continuarm.core.request import Region, clip_into
 
-__all__ = ["COUNT", "DONE"]
+__all__ = ["COUNT", "DONE", "MOST_STEPS"]
 
 COUNT, DONE = 0, 1  # n; steps made in this bin
+MOST_STEPS = 2.0**52
 MOST_PLACED = 20.0  # steps that a log can stand for: it may be wrong
 
 
@@ -103,4 +102,5 @@ def fits(rows: Array, first: int) -> bool:
     """Whether rows that were read stand in the cube, after a whole number of steps."""
     points, steps = rows[:, first:], rows[:, [COUNT, DONE]]
     inside = (points >= 0.0).all() and (points <= 1.0).all()
-    return bool(inside and np.isfinite(steps).all() and (steps >= [1.0, 0.0]).all())
+    counted = (steps >= [1.0, 0.0]).all() and (steps < MOST_STEPS).all()
+    return bool(inside and counted and (rows[:, DONE] % 1 == 0.0).all())

@@ -13,13 +13,34 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
-
 from continuarm import checks
 from continuarm.core.compiling import Array, compiled, fill
 from continuarm.core.learners import iterate
 from continuarm.core.learners.iterate import COUNT, DONE
-from continuarm.core.learners.protocol import Learner, give_back, next_free, register, take
+from continuarm.core.learners.protocol import (
+    Learner,
+    Read,
+    give_back,
+    next_free,
+    register,
+    take,
+)
+from continuarm.core.learners.stencil import (
+    CENTRE,
+    ITERATE,
+    LINK,
+    NEWEST,
+    NEXT,
+    OPENED,
+    OPENED_AT,
+    RETURN,
+    RETURNED,
+    SLOT_BITS,
+    TOLD,
+    WAITING,
+    Layout,
+    stencils_fit,
+)
 from continuarm.core.request import (
     FULL,
     NOTHING,
@@ -35,14 +56,7 @@ Probe = Literal["forward", "alternate", "central"]
 FORWARD, ALTERNATE, CENTRAL = 0, 1, 2
 PROBES = {"forward": FORWARD, "alternate": ALTERNATE, "central": CENTRAL}
 
-# a row: the numbers of `iterate`, then these. WAITING is a chain of stencils in which slots are to
-# be handed out again.
-OPENED, NEWEST, NEXT, WAITING, ITERATE = 2, 3, 4, 5, 6
-# a stencil in the pool: numbers, then centre, signed offsets, payoffs (RETURN: to be asked again)
-OPENED_AT, TOLD, RETURNED, LINK, CENTRE = 0, 1, 2, 3, 4
-RETURN = math.inf
 STALE = 4.0  # a gradient that is τ steps old moves by a/(n + 4τ)
-SLOT_BITS = 20  # a ticket is the stencil's row in the pool and the slot in the stencil
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,7 +312,7 @@ def _move(cfg: KieferWolfowitzConfig, row: Array, stencil: Array) -> None:
     """A completed stencil moves the current iterate."""
     dy, offsets = cfg.dy, CENTRE + cfg.dy
     payoffs = _payoffs(cfg)
-    age = row[DONE] - stencil[OPENED_AT]  # τ, 0 when told one by one
+    age = max(row[DONE] - stencil[OPENED_AT], 0.0)  # τ, 0 when told one by one
     step = cfg.step / (row[COUNT] + STALE * age)  # a_n = a/n
     for i in range(dy):
         if cfg.probe == CENTRAL:
@@ -347,44 +361,8 @@ def holds(cfg: KieferWolfowitzConfig, pool: Array, ticket: int) -> bool:
     return bool(0 < index < pool[0, 1] <= len(pool) and slot < _slots(cfg))
 
 
-def fits(cfg: KieferWolfowitzConfig, rows: Array, pool: Array, free: set[int]) -> bool:
-    """Open stencils are in the pool, and as many slots wait to be asked again as they say."""
-    used, slots = int(pool[0, 1]), int(_slots(cfg))
-    opened = [k for k in range(1, used) if k not in free]
-    stencils = pool[opened]
-    marks = (stencils[:, _payoffs(cfg) :] == RETURN).sum(axis=1)
-    stencils = np.where(stencils == RETURN, 0.0, stencils)
-    counts = stencils[:, [OPENED_AT, TOLD, RETURNED, LINK]]
-    if not iterate.fits(rows, ITERATE) or not np.isfinite(stencils).all():
-        return False
-    if (
-        (marks != stencils[:, RETURNED]).any()
-        or (counts < 0).any()
-        or (counts[:, 1] > slots).any()
-    ):
-        return False
-    numbers = rows[:, OPENED:ITERATE]
-    if not (np.isfinite(numbers).all() and (numbers >= 0).all() and (numbers % 1 == 0).all()):
-        return False
-    begun = rows[rows[:, NEXT] < slots, NEWEST]
-    return bool(
-        (rows[:, NEXT] <= slots).all()
-        and ((begun > 0) & (begun < used)).all()  # of a bin that has split, it is given back
-        and _chains_fit(rows, pool, set(opened))
-    )
-
-
-def _chains_fit(rows: Array, pool: Array, opened: set[int]) -> bool:
-    """No waiting stencil is in two chains, or twice in one."""
-    seen: set[int] = set()
-    for row in rows:
-        index = int(row[WAITING])
-        while index > 0:
-            if index not in opened or index in seen or pool[index, RETURNED] < 1:
-                return False
-            seen.add(index)
-            index = int(pool[index, LINK])
-    return True
+def fits(cfg: KieferWolfowitzConfig, read: Read) -> bool:
+    return stencils_fit(Layout(cfg.dy, int(_slots(cfg)), int(_payoffs(cfg))), read)
 
 
 register(

@@ -19,7 +19,7 @@ open in it can still be told or forgotten, and then the pool gets back what it h
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from continuarm.core import compiling
 from continuarm.core.compiling import Array, by_class, compiled
 from continuarm.core.request import FULL, Foreseen, Observation, Request
 
-__all__ = ["Learner", "LearnerOptions", "register"]
+__all__ = ["Learner", "LearnerOptions", "Read", "register"]
 
 
 class LearnerOptions(Protocol):
@@ -58,8 +58,19 @@ def _explain_nothing(cfg: Any, row: Array, request: Request, centre: Array) -> d
     return {}
 
 
-def _has_no_nan(cfg: Any, rows: Array, pool: Array, free: set[int]) -> bool:
-    return not np.isnan(rows).any()
+class Read(NamedTuple):
+    """What of a state that was read concerns the learner; nothing of it is trusted yet."""
+
+    rows: Array  # of bins, of challengers, of bins that have split; the template, if there is one
+    numbers: list[int]  # theirs
+    asked: set[int]  # the numbers of those that are still bins
+    pool: Array
+    free: set[int]  # the rows of the pool that hold nothing
+    seats: list[tuple[int, int]]  # row and ticket of each open decision
+
+
+def _has_no_nan(cfg: Any, read: Read) -> bool:
+    return not np.isnan(read.rows).any()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +100,7 @@ class Learner:
     explain: Callable[[Any, Array, Request, Array], dict[str, Any]] = _explain_nothing
     rule: Callable[[Any, Array], dict[str, Any] | None] = lambda cfg, row: None
     holds: Callable[[Any, Array, int], bool] = lambda cfg, pool, ticket: False
-    fits: Callable[[Any, Array, Array, set[int]], bool] = _has_no_nan
+    fits: Callable[[Any, Read], bool] = _has_no_nan
     challenge: Callable[[Any, Array, Observation, Foreseen, Array], float] | None = None
     remembered: Callable[[Any, Array], float] | None = None
 
@@ -232,12 +243,9 @@ def holds(cfg: Any, pool: Array, ticket: int) -> bool:
     return bool(code(cfg).holds(cfg, pool, ticket))
 
 
-def fits(cfg: Any, rows: Array, pool: Array, free: set[int]) -> bool:
-    """Whether rows and a pool that were read could be what it learned.
-
-    `free` are the rows of the pool that hold nothing.
-    """
-    return bool(code(cfg).fits(cfg, rows, pool, free))
+def fits(cfg: Any, read: Read) -> bool:
+    """Whether what was read could be what it learned: no index, link or number breaks it."""
+    return bool(code(cfg).fits(cfg, read))
 
 
 @by_class

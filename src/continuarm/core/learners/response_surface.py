@@ -14,7 +14,7 @@ import numpy as np
 from continuarm import checks
 from continuarm.core.compiling import Array, compiled, compiled_large, copy_into, fill
 from continuarm.core.learners.boxed_peak import climb, peak
-from continuarm.core.learners.protocol import Learner, register
+from continuarm.core.learners.protocol import Learner, Read, register
 from continuarm.core.request import (
     ALONE,
     Foreseen,
@@ -40,6 +40,9 @@ MOST_PAIRED = 3  # context dimensions whose products are in the baseline
 SEEN, KNOWN, AGE, WEIGHT, SQUARES, DEGREES, REFERENCE, TRIED = 0, 1, 2, 3, 4, 5, 6, 7
 LARGEST_WEIGHT = 1e12  # beyond it all weights are scaled back
 SMALLEST_PIVOT = 1e-6  # a parameter about which nothing is known stays undetermined, not infinite
+LARGEST_PAYOFF = 1e100  # squares of payoffs must stay finite
+# of a state that was read: numbers in a triangle, the weight, and what is counted
+FAR, HEAVIEST, MOST = 1e150, 1e30, 2.0**52
 LEAST_DEGREES = 1e-6  # observations from which the noise can be known
 
 
@@ -393,6 +396,8 @@ def rule(cfg: ResponseSurfaceConfig, row: Array) -> dict[str, Any] | None:
         return None
     theta, first = np.empty(scratch(cfg)), _baseline(cfg)
     _draw(cfg, row, 0.0, theta, theta)
+    if not np.isfinite(theta[first : size(cfg)]).all():
+        return None
     varying = theta[first + cfg.terms : size(cfg)].reshape(cfg.dx, cfg.varying)
     return {
         "terms": theta[first : first + cfg.terms].tolist(),
@@ -534,21 +539,32 @@ def draws(cfg: ResponseSurfaceConfig) -> int:
     return int(size(cfg) - _baseline(cfg))
 
 
-def fits(cfg: ResponseSurfaceConfig, rows: Array, pool: Array, free: set[int]) -> bool:
-    p, k = int(size(cfg)), int(_triangle(cfg))
+def fits(cfg: ResponseSurfaceConfig, read: Read) -> bool:
+    """Numbers so far from overflowing that what is computed from them is finite."""
+    p, k, rows = int(size(cfg)), int(_triangle(cfg)), read.rows
     pivots = k + np.cumsum([0, *range(p + 1, 2, -1)])
-    tried = rows[:, TRIED:k]
+    lowest, highest = rows[:, TRIED : TRIED + cfg.dy], rows[:, TRIED + cfg.dy : k]
+    counts, known = rows[:, [SEEN, KNOWN, AGE]], rows[:, KNOWN] > 0.0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        variance = np.where(rows[:, SQUARES] > 0.0, rows[:, SQUARES] / rows[:, DEGREES], 0.0)
     return bool(
-        np.isfinite(rows).all()
-        and (rows[:, [SEEN, KNOWN, AGE, SQUARES, DEGREES]] >= 0.0).all()
-        and (rows[:, WEIGHT] > 0.0).all()
+        (abs(rows[:, k:]) <= FAR).all()
+        and (abs(rows[:, REFERENCE]) <= LARGEST_PAYOFF).all()
+        and ((counts >= 0.0) & (counts < MOST)).all()
+        and (rows[:, SEEN] <= rows[:, KNOWN]).all()
+        and (rows[:, [SEEN, KNOWN]] % 1 == 0.0).all()
+        and ((rows[:, WEIGHT] > 0.0) & (rows[:, WEIGHT] <= HEAVIEST)).all()
+        and (
+            (rows[:, [SQUARES, DEGREES]] >= 0.0) & (rows[:, [SQUARES, DEGREES]] <= FAR**1.5)
+        ).all()
+        and (variance <= FAR**1.5).all()
         and (rows[:, pivots] > 0.0).all()
-        and ((tried >= 0.0) & (tried <= 1.0)).all()
-        and ((rows[:, DEGREES] > 0.0) | (rows[:, SQUARES] == 0.0)).all()
+        and ((lowest >= 0.0) & (lowest <= 1.0) & (highest >= 0.0) & (highest <= 1.0)).all()
+        and ((lowest <= highest).all(axis=1) | ~known).all()
     )
 
 
 register(
     ResponseSurfaceConfig,
-    Learner.of(globals(), largest_payoff=1e100),  # squares of payoffs must stay finite
+    Learner.of(globals(), largest_payoff=LARGEST_PAYOFF),
 )

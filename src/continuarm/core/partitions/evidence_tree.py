@@ -92,7 +92,7 @@ class EvidenceTree:
             again=checks.number("again", self.again, least=1.0),
             keep=checks.number("keep", self.keep, most=1.0),
             little=checks.number("little", self.little, most=1.0),
-            largest=checks.number("largest", self.largest),
+            largest=checks.number("largest", self.largest, most=1e6),
             noted=checks.whole("noted", self.noted, 2, 2**16),
             median=checks.flag("median", self.median),
         )
@@ -406,58 +406,87 @@ def boxes(cfg: EvidenceTreeConfig, nodes: Array) -> Boxes:
     ]
 
 
-def fits(cfg: EvidenceTreeConfig, nodes: Array, rows: Array) -> bool:
+def fits(cfg: EvidenceTreeConfig, nodes: Array, heads: Array, busy: list[int]) -> bool:
     """Children come after their parents, and each row is a bin, a challenger, or free."""
     width = FIELDS + (NOTES + cfg.noted) * cfg.dx
-    if nodes.ndim != 2 or nodes.shape[1] != width or not 2 <= nodes[0, USED] <= len(nodes):
+    if nodes.shape[1] != width or not 2 <= nodes[0, USED] <= len(nodes):
         return False
     used = int(nodes[0, USED])
     made = nodes[1:used]
-    if not np.isfinite(nodes[:used]).all():
-        return False
+    finite = np.isfinite(np.delete(made, DUE, axis=1)).all() and not np.isnan(made[:, DUE]).any()
     whole = made[:, [DIMENSION, BELOW, ABOVE, ROW, NOTED, STATE, RENEWER]]
+    if used != nodes[0, USED] or nodes[used:].any() or not finite or (whole % 1 != 0.0).any():
+        return False
     states = np.isin(made[:, STATE], (WAITING, WANTED, RUNNING))
-    if (whole % 1 != 0.0).any() or not states.all() or (made[:, NOTED] > cfg.noted).any():
+    if not states.all() or (whole[:, [1, 2, 3, 4, 6]] < 0.0).any():
         return False
-    low, high = (
-        made[:, _part(cfg, LOW) : _part(cfg, HIGH)],
-        made[:, _part(cfg, HIGH) : _part(cfg, CUT)],
-    )
-    if not ((low < high) | (made[:, [ROW]] == 0.0)).all() or (whole[:, 1:5] < 0.0).any():
-        return False
-    return _links_fit(cfg, made, used) and _rows_fit(cfg, made, rows)
+    return _links_fit(cfg, nodes, used) and _rows_fit(cfg, made, heads, busy)
 
 
-def _links_fit(cfg: EvidenceTreeConfig, made: Array, used: int) -> bool:
+def _links_fit(cfg: EvidenceTreeConfig, nodes: Array, used: int) -> bool:
+    """Every node but the root is the child of one that has split or has room for its children."""
+    made = nodes[1:used]
     split = (made[:, DIMENSION] >= 0) & (made[:, DIMENSION] < cfg.dx)
     if not (split | (made[:, DIMENSION] == -1.0)).all():
         return False
-    begun = split | (made[:, RENEWER] > 0.0)  # those have room for their children
-    numbers = np.arange(1, used)[begun]
-    below, above = made[begun, BELOW], made[begun, ABOVE]
-    later = (below > numbers).all() and (above == below + 1).all() and (above < used).all()
-    return bool(later and len(set(below)) == len(below))
+    begun = split | (made[:, RENEWER] > 0.0)
+    numbers, below, above = np.arange(1, used)[begun], made[begun, BELOW], made[begun, ABOVE]
+    if not ((below > numbers).all() and (above == below + 1).all()):
+        return False
+    if sorted([*below.tolist(), *above.tolist()]) != list(range(2, used)):
+        return False
+    whole = empty(cfg)[ROOT, _part(cfg, LOW) : _part(cfg, CUT)]
+    if (nodes[ROOT, _part(cfg, LOW) : _part(cfg, CUT)] != whole).any():
+        return False
+    return all(_node_fits(cfg, nodes, number) for number in range(1, used))
 
 
-def _rows_fit(cfg: EvidenceTreeConfig, made: Array, rows: Array) -> bool:
+def _node_fits(cfg: EvidenceTreeConfig, nodes: Array, number: int) -> bool:
+    """Its cuts lie inside its box, and its children have the halves, or nothing yet."""
+    node = nodes[number]
+    low, high, cuts, end = (_part(cfg, part) for part in (LOW, HIGH, CUT, HALVES))
+    challenged = node[RENEWER] > 0.0
+    if node[NOTED] > cfg.noted or (node[STATE] == RUNNING and not challenged):
+        return False
+    if node[STATE] == WANTED and not challenged and node[NOTED] < cfg.noted:
+        return False
+    axis = int(node[DIMENSION])
+    if axis < 0 and not challenged:
+        return True
+    inside = (node[low:high] < node[cuts:end]) & (node[cuts:end] < node[high:cuts])
+    narrow = node[high:cuts] - node[low:high] < NARROW
+    if not (inside | narrow).all() or (axis >= 0 and not inside[axis]):
+        return False
+    for child in nodes[int(node[BELOW])], nodes[int(node[ABOVE])]:
+        if axis < 0 and (child[DIMENSION] != -1.0 or np.delete(child, DIMENSION).any()):
+            return False
+    if axis < 0:
+        return True
+    halves = nodes[int(node[BELOW]) : int(node[ABOVE]) + 1, low:cuts].copy()
+    expected = np.array([node[low:cuts], node[low:cuts]])
+    expected[0, cfg.dx + axis] = expected[1, axis] = node[cuts + axis]
+    return bool((halves == expected).all())
+
+
+def _rows_fit(cfg: EvidenceTreeConfig, made: Array, heads: Array, busy: list[int]) -> bool:
     """Every row of a leaf is another one; a bin's row knows its node."""
     first, taken = _part(cfg, HALVES), list[float]()
+    reserved = {float(k) for node in made if node[DIMENSION] < 0.0 for k in node[[BELOW, ABOVE]]}
     for number, node in enumerate(made, 1):
-        if node[DIMENSION] >= 0.0:
+        if node[DIMENSION] >= 0.0 or number in reserved:
             continue
         if node[ROW] > 0.0:
             taken.append(node[ROW])
-            if not node[ROW] < len(rows) or rows[int(node[ROW]), NODE] != number:
+            if not node[ROW] < len(heads) or heads[int(node[ROW]), NODE] != number:
                 return False
+        elif number != ROOT or node[STATE] != WAITING or node[RENEWER] > 0.0:
+            return False
         if node[RENEWER] > 0.0:
             taken.append(node[RENEWER])
             for kind in range(KINDS):
                 begin = first + kind * PARTS * cfg.dx
                 taken += node[begin : begin + 2 * cfg.dx].tolist()
-        elif node[STATE] == RUNNING:
-            return False
-    distinct = len(set(taken)) == len(taken)
-    return distinct and all(0 < row < len(rows) and row % 1 == 0.0 for row in taken)
+    return sorted(taken) == busy
 
 
 register(EvidenceTreeConfig, Partition.of(globals(), by_evidence=True))

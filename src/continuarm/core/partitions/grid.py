@@ -129,20 +129,26 @@ def boxes(cfg: GridConfig, nodes: Array) -> Boxes:
     ]
 
 
-def fits(cfg: GridConfig, nodes: Array, rows: Array) -> bool:
+def fits(cfg: GridConfig, nodes: Array, heads: Array, busy: list[int]) -> bool:
     """A table of 2^k places, at most half full, each bin once and where it is looked for."""
     size = len(nodes) - 1
     if size < 16 or size & (size - 1) or nodes.shape[1] != CELL + cfg.dx:
         return False
-    made = nodes[1:][nodes[1:, ROW] != 0.0]
-    own = made[:, ROW]
-    whole = np.isfinite(made).all() and (made >= 0.0).all() and (made % 1 == 0.0).all()
-    if not whole or 2 * len(made) > size or nodes[0, ROW] != len(made):
-        return False
-    if len(set(own)) < len(made) or not ((own > 0) & (own < len(rows))).all():
-        return False
+    places = 1 + np.flatnonzero(nodes[1:, ROW] != 0.0)
+    made, others = nodes[places], np.delete(nodes[1:], places - 1, axis=0)
     cells = made[:, CELL:]
-    return bool((cells < cfg.bins).all() and len({cell.tobytes() for cell in cells}) == len(made))
+    if not (np.isfinite(made).all() and (made >= 0.0).all() and (made % 1 == 0.0).all()):
+        return False
+    if (
+        others.any()
+        or 2 * len(made) > size
+        or nodes[0, ROW] != len(made)
+        or not (cells < cfg.bins).all()
+    ):
+        return False
+    if sorted(made[:, ROW].tolist()) != busy:
+        return False
+    return all(_slot(cfg, nodes, node[CELL:]) == k for k, node in zip(places, made, strict=True))
 
 
 register(GridConfig, Partition.of(globals()))

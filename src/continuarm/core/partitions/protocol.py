@@ -58,7 +58,7 @@ class Partition:
     prepare: Callable[[Any, Any, State, int, Space], bool] = _nothing_to_make
     observe: Callable[[Any, Any, State, Learned, Space], None] = _never_splits
     rows_at_once: Callable[[Any], int] = lambda cfg: 1
-    fits: Callable[[Any, Array, Array], bool] = lambda cfg, nodes, rows: True
+    fits: Callable[[Any, Array, Array, list[int]], bool] = lambda cfg, nodes, heads, busy: True
     by_evidence: bool = False
 
     @classmethod
@@ -123,9 +123,12 @@ def by_evidence(cfg: Any) -> bool:
     return code(cfg).by_evidence
 
 
-def fits(cfg: Any, nodes: Array, rows: Array) -> bool:
-    """Whether nodes that were read could be an index of these rows: no link leads nowhere."""
-    return bool(code(cfg).fits(cfg, nodes, rows))
+def fits(cfg: Any, nodes: Array, heads: Array, busy: list[int]) -> bool:
+    """Whether nodes that were read could be an index of rows with these heads.
+
+    No link leads nowhere or twice to one place. The `busy` rows, those not free, are all known.
+    """
+    return bool(code(cfg).fits(cfg, nodes, heads, busy))
 
 
 def rows_at_once(cfg: Any) -> int:

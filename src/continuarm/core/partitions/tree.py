@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from continuarm import checks
 from continuarm.core.compiling import Array, compiled, copy_into, fill
@@ -204,30 +205,66 @@ def split_boxes(cfg: TreeConfig, nodes: Array) -> Boxes:
     ]
 
 
-def fits(cfg: TreeConfig, nodes: Array, rows: Array) -> bool:
+def fits(cfg: TreeConfig, nodes: Array, heads: Array, busy: list[int]) -> bool:
     """Children come after their parents, each has one, and bins know their nodes."""
-    if nodes.ndim != 2 or nodes.shape[1] != NODE_WIDTH or not 2 <= nodes[0, USED] <= len(nodes):
+    if nodes.shape[1] != NODE_WIDTH or not 2 <= nodes[0, USED] <= len(nodes):
         return False
-    used = int(nodes[0, USED])
-    links, numbers = nodes.view(np.int64)[1:used], np.arange(1, used)
-    cuts, below, above = links[:, SPLITS], links[:, BELOW], links[:, ABOVE]
-    children = np.concatenate([below, above])
+    used, links = int(nodes[0, USED]), nodes.view(np.int64)
+    numbers, children = np.arange(1, used), links[1:used, [BELOW, ABOVE]]
     named = children[children != 0]
-    later = all(((side == 0) | (side > numbers)).all() for side in (below, above))
-    if not later or (named >= used).any() or len(set(named.tolist())) < len(named):
-        return False
-    levels = (cuts >= 0) & (cuts <= cfg.dx) & (links[:, ROW] >= 0) & (links[:, ROW] < len(rows))
-    split = cuts > 0
-    whole = (links[split, PRECEDING] == cuts[split] - 1) & (
-        links[split, FOLLOWING] == cfg.dx - cuts[split]
-    )
-    inside = (nodes[1:used, CUT] >= 0.0) & (nodes[1:used, CUT] <= 1.0)
-    if not (
-        levels.all() and whole.all() and inside.all() and (children[~split.repeat(2)] >= 0).all()
+    later = (children == 0) | ((children > numbers[:, None]) & (children < used))
+    cuts = links[1:used, SPLITS]
+    if (
+        nodes[0, USED] != used
+        or links[used:].any()
+        or not later.all()
+        or not ((cuts >= 0) & (cuts <= cfg.dx)).all()
     ):
         return False
-    known = rows[1:, NODE]
-    return bool(((known > 0) & (known < used)).all() and (links[split, ROW] > 0).all())
+    if sorted(named.tolist()) != list(range(2, used)):  # so that the walk below ends
+        return False
+    rows = links[1:used, ROW]
+    if not ((rows >= 0) & (rows < len(heads))).all():
+        return False
+    if not all(_node_fits(cfg, nodes, *place) for place in _walk(nodes, cfg.dx)):
+        return False
+    return _rows_fit(cfg, links, heads, busy)
+
+
+def _node_fits(cfg: TreeConfig, nodes: Array, number: int, low: Array, high: Array) -> bool:
+    """A cut is in the middle, and the cuts of one split follow each other."""
+    node, links = nodes[number], nodes.view(np.int64)[number]
+    splits, preceding, following = links[SPLITS], links[PRECEDING], links[FOLLOWING]
+    axis = max(int(splits) - 1, 0)
+    if cfg.dx > 0 and node[CUT] != 0.5 * (low[axis] + high[axis]):
+        return False
+    if splits == 0:
+        return bool(preceding == 0 and following == 0 and (links[[BELOW, ABOVE]] == 0).all())
+    if preceding != splits - 1 or following != cfg.dx - splits:
+        return False
+    below = nodes.view(np.int64)[links[[BELOW, ABOVE]]]
+    made = links[[BELOW, ABOVE]] > 0
+    if following > 0:
+        return bool(
+            (below[made, SPLITS] == splits + 1).all() and (below[made, ROW] == links[ROW]).all()
+        )
+    return bool((below[made, PRECEDING] == 0).all())
+
+
+def _rows_fit(cfg: TreeConfig, links: NDArray[np.int64], heads: Array, busy: list[int]) -> bool:
+    """Each row is the bin of one node, one level below the bin that was split."""
+    owners, waiting = dict[int, int](), [(ROOT, 0)]
+    while waiting:
+        number, level = waiting.pop()
+        node = links[number]
+        row, last = int(node[ROW]), node[SPLITS] > 0 and node[FOLLOWING] == 0
+        if node[PRECEDING] == 0 and (row > 0 or number != ROOT or node[SPLITS] > 0):
+            if row in owners or heads[row, NODE] != number or heads[row, LEVEL] != level:
+                return False
+            owners[row] = number
+        waiting += [(int(child), level + int(last)) for child in node[[BELOW, ABOVE]] if child > 0]
+    deepest = cfg.split_after.shape[0]
+    return sorted(owners) == busy and all(heads[row, LEVEL] <= deepest for row in owners)
 
 
 register(TreeConfig, Partition.of(globals()))

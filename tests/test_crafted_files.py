@@ -1,0 +1,154 @@
+"""Files with a right checksum that no `save` has written: refused, or a policy that works."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import continuarm as ca
+from benchmarks.damage import POLICIES, put_together, taken_apart
+from continuarm.core.learners.stencil import SLOT_BITS
+from continuarm.errors import SavedFileError
+from continuarm.live import saved_file
+
+UNIT = ca.Box([0.0], [1.0])
+Edit = Callable[[dict[str, Any], dict[str, Any]], None]
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_300_crafted_files(name: str) -> None:
+    """No crash, no hang, no raw exception, no NaN; benchmarks/fuzz.py has ten thousand."""
+    command = [sys.executable, "-m", "benchmarks.fuzz", "--files", "300", "--only", name]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for outcome in ("crash", "hang", "raw exception", "bad decision", "NaN"):
+        assert outcome not in done.stdout
+    assert "refused" in done.stdout
+    assert "works" in done.stdout
+
+
+def learned(policy: ca.Policy, n: int) -> ca.Policy:
+    rng = np.random.default_rng(0)
+    for _ in range(n):
+        decision = policy.ask([rng.random()])
+        policy.tell(decision, -float((decision.value[0] - 0.3) ** 2 + 0.1 * rng.standard_normal()))
+    return policy
+
+
+def refused(policy: ca.Policy, edit: Edit, path: Path) -> None:
+    """Save a policy, edit its file, and open that; unedited it opens."""
+    policy.save(path)
+    shell, state = saved_file.read(path)
+    header, arrays = taken_apart(state)
+    saved_file.write(path, shell, put_together(header, arrays))
+    ca.load(path)
+    edit(header, arrays)
+    saved_file.write(path, shell, put_together(header, arrays))
+    with pytest.raises(SavedFileError):
+        ca.load(path)
+
+
+def far_row(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    arrays["nodes"][1, 3] = 1e9
+
+
+def endless(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    arrays["nodes"][1, 0] = 0
+    arrays["nodes"][1, 1] = arrays["nodes"][1, 2] = 1
+
+
+def one_node(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    arrays["nodes"] = arrays["nodes"][:1]
+
+
+def many_dimensions(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    header["context"] = [[0.0] * 100_000, [1.0] * 100_000, None]
+
+
+def dirty_room(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    arrays["nodes"][-1, 5] = 1.0
+
+
+def cut_at_the_edge(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    arrays["nodes"][1:, 11] = 0.0
+
+
+def silent_text(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    header["waiting"] = [5, None, "a"]
+
+
+def held_for_nothing(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    header["held"], arrays["held"] = header["ids"][:1], np.ones(1)
+
+
+def last_count(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    header["asked"] = 2**53
+
+
+def far_payoffs(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    arrays["rows"][1, -1] = 1e300
+
+
+def endless_told(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    arrays["rows"][1, 2] = np.inf
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        far_row,
+        endless,
+        one_node,
+        many_dimensions,
+        dirty_room,
+        cut_at_the_edge,
+        silent_text,
+        held_for_nothing,
+        last_count,
+        far_payoffs,
+        endless_told,
+    ],
+)
+def test_edited_surfaces_are_refused(edit: Edit, tmp_path: Path) -> None:
+    policy = learned(ca.SurfaceSampling(UNIT, UNIT, rng=0), 200)
+    policy.ask([0.5])
+    refused(policy, edit, tmp_path / "policy")
+
+
+def alone(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Compiled code would take this ticket for row -1 of the pool."""
+    arrays["seats"][1, 0] = -1
+
+
+def twice(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    arrays["seats"][:, 1] = arrays["seats"][:, 0]
+
+
+def told_already(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    arrays["pool"][arrays["seats"][1, 0] >> SLOT_BITS, 1] += 1.0
+
+
+def of_another_bin(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    arrays["seats"][0, 0] = 3 - arrays["seats"][0, 0]
+
+
+def shared_stencil(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    arrays["rows"][2, 5:] = arrays["rows"][1, 5:]
+
+
+def no_distance(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    arrays["pool"][arrays["seats"][1, 0] >> SLOT_BITS, 5] = 0.0
+
+
+@pytest.mark.parametrize(
+    "edit", [alone, twice, told_already, of_another_bin, shared_stencil, no_distance]
+)
+def test_edited_stencils_are_refused(edit: Edit, tmp_path: Path) -> None:
+    policy = ca.StaticKWSA(UNIT, UNIT, bins=2, step=1.0, rng=0)
+    for x in (0.2, 0.7):
+        policy.ask([x])
+    refused(policy, edit, tmp_path / "policy")
