@@ -1,12 +1,16 @@
 """Settings of the tools that the tests use, and registries that no test leaves changed."""
 
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
+from continuarm.core.state import ROWS_USED, State
 from continuarm.live import registry as kinds
+from continuarm.live.gate import keep_through_forks
 from continuarm.live.named import by_name
 from continuarm.problems import registry as worlds
 
@@ -23,3 +27,25 @@ def _registries_as_they_were() -> Iterator[None]:
     for entries, kept in zip(REGISTRIES, before, strict=True):
         entries.clear()
         entries.update(kept)
+
+
+@pytest.fixture(autouse=True)
+def _no_state_holds_a_nan(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """After every test, walk the states of the policies that it has made, the last hundred."""
+    models: deque[Any] = deque(maxlen=100)
+
+    def keep(policy: Any) -> None:
+        models.append(policy.life.model)
+        keep_through_forks(policy)
+
+    monkeypatch.setattr("continuarm.live.policy.keep_through_forks", keep)
+    yield
+    for model in models:
+        assert not has_nan(model.state), model.state
+
+
+def has_nan(state: State) -> bool:
+    """Whether a number of a state is none; nodes may be whole numbers in disguise."""
+    counts, _, rows, pool = state
+    used = rows[: int(counts[ROWS_USED])], pool[: int(pool[0, 1])]
+    return any(bool(np.isnan(array).any()) for array in (counts, *used))

@@ -17,6 +17,7 @@ import continuarm as ca
 from continuarm.errors import BusyError, SavedFileError, UnknownDecisionError
 from continuarm.lab.journal import Journal, _checksum
 from continuarm.lab.replication import SOON, _next_pace
+from tests.test_policies import POLICIES
 
 UNIT = ca.Box([0.0], [1.0])
 
@@ -206,23 +207,28 @@ print(compile_entry(entry, types.float64(types.float64))(21.0))
     assert len(path.read_bytes()) == len(whole)
 
 
-@pytest.mark.parametrize("name", ["SurfaceSampling", "RobbinsMonro"])
-def test_after_warming_up_nothing_is_compiled(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    options = {"bins": 1, "step": 1.0} if name == "RobbinsMonro" else {}
-    policy: ca.Policy = getattr(ca, name)(UNIT, UNIT, rng=0, **options)
-    before = policy.snapshot()
-    policy.warm_up()
-    assert policy.snapshot() == before
-    from continuarm.core import entries
-
-    def refused(*classes: Any) -> None:
-        raise AssertionError("compiled after warming up")
-
-    monkeypatch.setattr(entries, "compile_entry", refused)
-    slope = [0.0] if policy.uses_gradient else None
-    policy.tell(policy.ask([0.5]), 1.0, gradient=slope)
-    policy.forget(policy.ask([0.5]))
-    policy.recommend([0.5])
+@pytest.mark.parametrize("name", POLICIES)
+def test_after_warming_up_nothing_is_compiled(name: str) -> None:
+    """Also while arrays grow and bins split; in a process that has compiled nothing before."""
+    code = """
+import sys
+import numpy as np
+from numba.core import event
+import continuarm as ca
+from tests.test_policies import contexts, learn, make
+policy = make(sys.argv[1])
+before = policy.snapshot()
+policy.warm_up()
+assert policy.snapshot() == before
+with event.install_recorder("numba:compile") as compiled:
+    learn(policy, 2000)
+    policy.forget(policy.ask(contexts(1)[0]))
+    policy.recommend(contexts(1)[0])
+    policy.explain(contexts(1)[0])
+print(len(compiled.buffer))
+"""
+    done = run(code, name)
+    assert done.stdout == "0\n", done.stdout + done.stderr
 
 
 def test_ticks_come_soon_whatever_a_decision_takes() -> None:
@@ -263,6 +269,10 @@ for row in tried.stream(sys.argv[1], workers=2):
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM
     assert "Warning" not in errors
+    _wait_for_the_end_of(children)
+
+
+def _wait_for_the_end_of(children: list[int]) -> None:
     deadline = time.monotonic() + 20
     while any(_is_alive(child) for child in children):
         assert time.monotonic() < deadline, "workers are left"
@@ -294,6 +304,53 @@ def test_lines_of_a_journal_that_are_no_runs_are_passed_over(tmp_path: Path) -> 
     (tmp_path / "runs.jsonl").write_bytes(b"".join(lines))
     with Journal(tmp_path) as journal:
         assert journal.runs == {}
+
+
+def test_damaged_journals_tell_nothing_that_was_not_written(tmp_path: Path) -> None:
+    """Bytes of 300 journals changed, cut out or doubled: a run is as written, or not there."""
+    written: dict[str, list[Any]] = {}
+    written |= {f"key {k}": [{"row": k, "regret": k / 3}, {"row": 5}] for k in range(9)}
+    with Journal(tmp_path) as journal:
+        for key, rows in written.items():
+            journal.write(key, rows)
+    path, rng, lost = tmp_path / "runs.jsonl", np.random.default_rng(0), 0
+    sound = path.read_bytes()
+    for _ in range(300):
+        a, b = sorted(rng.integers(len(sound), size=2).tolist())
+        noise = bytes(rng.integers(256, size=3).tolist())
+        path.write_bytes(
+            [
+                sound[:a] + noise + sound[a + 3 :],
+                sound[:a] + sound[b:],
+                sound[:b] + sound[a:],
+                sound[:a] + b"[" * 50_000 + sound[a:],
+            ][rng.integers(4)]
+        )
+        with Journal(tmp_path) as journal:
+            assert journal.runs.items() <= written.items()
+            lost += len(journal.runs) < len(written)
+    assert lost > 150
+
+
+def test_ctrl_c_says_how_to_resume_and_leaves_nobody_behind(tmp_path: Path) -> None:
+    """To the whole group, as a terminal sends it; joblib's warning is no answer."""
+    command = [sys.executable, "-m", "continuarm", "compare", "--policy", "static-kwsa"]
+    command += ["--policy", "fixed", "--problem", "two-communities", "--horizon", "3e6"]
+    command += ["--replications", "40", "--output", str(tmp_path), "--workers", "2"]
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, start_new_session=True, **pipes) as process:
+        journal = tmp_path / "runs.jsonl"
+        while not journal.exists() or not journal.read_bytes():
+            assert process.poll() is None, process.stderr and process.stderr.read()
+            time.sleep(0.05)
+        children = _descendants(process.pid)
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "interrupted (what is done is kept: run it again to resume)" in errors
+    assert "Warning" not in errors
+    assert "Traceback" not in errors
+    _wait_for_the_end_of(children)
 
 
 def test_a_decision_of_a_policy_that_was_copied_is_unknown() -> None:

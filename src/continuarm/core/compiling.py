@@ -203,6 +203,11 @@ def fill(target: Array, value: float) -> None:
         target[i] = value
 
 
+def in_python(function: Function) -> Function:
+    """The same function uncompiled: for a number or two that Python wants at once."""
+    return cast(Function, getattr(function, "py_func", function))
+
+
 def tuple_type(*members: Any, named: Any = None) -> Any:
     """The compiled type of a tuple, or of a NamedTuple, of these members."""
     kinds: Any = types

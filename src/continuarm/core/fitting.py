@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from continuarm.core.compiling import Array
+from continuarm.core.compiling import Array, in_python
 from continuarm.core.learners import protocol as learner
 from continuarm.core.learners.protocol import Read
 from continuarm.core.partitions import protocol as partition
@@ -59,8 +59,7 @@ def misfit(pcfg: Any, lcfg: Any, state: State, seats: Seats) -> str | None:
     if not all(_seat_fits(lcfg, state, set(free), *seat) for seat in seats):
         return "open decisions that have a place"
     known = [0, *busy] if counts[TEMPLATE] == 1.0 else busy
-    is_bin: Any = partition.code(pcfg).is_bin
-    is_bin = getattr(is_bin, "py_func", is_bin)  # nothing to compile for
+    is_bin = in_python(partition.code(pcfg).is_bin)
     asked = {k for k in busy if is_bin(pcfg, nodes, rows, k)}
     if not learner.fits(lcfg, Read(rows[known, HEAD:], known, asked, pool, set(empty), seats)):
         return "what its learner could have learned"

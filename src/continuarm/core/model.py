@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from continuarm.core import entries
-from continuarm.core.compiling import Array, pack
+from continuarm.core.compiling import Array, in_python, pack
 from continuarm.core.draws import Key
 from continuarm.core.entries import Limits, Setup
 from continuarm.core.learners import protocol as learner
@@ -26,7 +26,9 @@ from continuarm.core.state import (
     TEMPLATE,
     TOLD,
     State,
+    copied,
     empty_counts,
+    enlarged,
     room_for,
     space,
 )
@@ -108,7 +110,9 @@ class Model:
     def copy(self) -> "Model":
         """An independent model in the same state."""
         other = self.reader()
-        other.state = State(*(array.copy() for array in self.state))
+        counts, nodes, rows, pool = self.state
+        rows, pool = copied(rows, int(counts[ROWS_USED])), copied(pool, int(pool[0, 1]))
+        other.state = State(counts.copy(), nodes.copy(), rows, pool)
         return other
 
     def reader(self) -> "Model":
@@ -125,14 +129,19 @@ class Model:
         return first == 0 or learner.holds(self.lcfg, self.state.pool, ticket)
 
     def grow(self) -> None:
-        """Twice the room wherever it is short."""
+        """More room wherever it is short."""
         state = self.state
         if state.counts[ROWS_USED] + partition.rows_at_once(self.pcfg) > len(state.rows):
-            self.state = state._replace(rows=_doubled(state.rows))
-        elif learner.is_full(state.pool):
-            self.state = state._replace(pool=_doubled(state.pool))
+            used = int(state.counts[ROWS_USED])
+            self.state = state._replace(rows=enlarged(state.rows, used))
+        elif in_python(learner.is_full)(state.pool):
+            self.state = state._replace(pool=enlarged(state.pool, len(state.pool)))
         else:
             self.state = state._replace(nodes=partition.grown(self.pcfg, state.nodes))
+
+    def warm_up(self) -> None:
+        """Compile what a partition needs to make room; entries are compiled when called."""
+        partition.grown(self.pcfg, self.state.nodes)
 
     def decide(
         self, context: Array, key: Key, draw: int, limits: Limits, value: Array
@@ -269,7 +278,3 @@ class Model:
 def _kind(config: Any) -> str:
     """What the user called it."""
     return type(config).__name__.removesuffix("Config")
-
-
-def _doubled(array: Array) -> Array:
-    return np.concatenate([array, np.zeros_like(array)])

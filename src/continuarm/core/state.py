@@ -19,6 +19,9 @@ NODE, LEVEL, TOLD, LAST, SERIAL, HEAD = 0, 1, 2, 3, 4, 5
 # chain by NODE) and how many there are; bins made so far; whether row 0 is a template
 CLOCK, ROWS_USED, FREE_ROW, FREE_ROWS, SERIALS, TEMPLATE, COUNTS = 0, 1, 2, 3, 4, 5, 6
 
+ROOM = 2**26  # numbers that a policy that splits by evidence holds at most, half a gigabyte
+LARGE = 2**20  # numbers that are copied in a moment
+
 
 class State(NamedTuple):
     """All that a policy has learned."""
@@ -72,6 +75,29 @@ def space(room: Array, dx: int, dy: int, draws: int, width: int) -> Space:
     )
 
 
+def enlarged(array: Array, used: int) -> Array:
+    """The rows in use, with more room after them.
+
+    A large array is moved once, to where there is room for all that a policy may hold: memory that
+    nobody has written to is only reserved. So no payoff waits until a large array is copied.
+    """
+    rows, width = array.shape
+    most = ROOM // width if LARGE < 2 * array.size < 2 * ROOM else 2 * rows
+    try:
+        larger = np.zeros((max(most, rows + 1), width))
+    except MemoryError:  # where reserved memory counts as used
+        larger = np.zeros((2 * rows, width))
+    larger[:used] = array[:used]
+    return larger
+
+
+def copied(array: Array, used: int) -> Array:
+    """An independent array that has the same room."""
+    other = np.zeros(array.shape)
+    other[:used] = array[:used]
+    return other
+
+
 def empty_counts() -> Array:
     """The numbers of a policy that has seen nothing."""
     counts = np.zeros(COUNTS)
@@ -84,6 +110,12 @@ def room(state: State) -> int:
     """How many rows can be taken."""
     used, free = state.counts[ROWS_USED], state.counts[FREE_ROWS]
     return int(state.rows.shape[0] - used + free)
+
+
+@compiled
+def in_use(state: State) -> int:
+    """How many rows are taken."""
+    return int(state.counts[ROWS_USED] - state.counts[FREE_ROWS])
 
 
 @compiled

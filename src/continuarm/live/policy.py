@@ -266,6 +266,7 @@ class Policy(Shell):
         twin.forget(twin.ask(point))
         twin.recommend(point)
         twin.explain(point)
+        twin.life.model.warm_up()
 
     def export(self) -> str:
         """What it has learned as a table in JSON, from which `continuarm.Reader` decides."""

@@ -24,6 +24,7 @@ from continuarm.core.request import (
     clip_into,
     is_inside,
 )
+from continuarm.errors import SettingsError
 
 __all__ = ["ResponseSurface", "ResponseSurfaceConfig"]
 
@@ -32,6 +33,7 @@ HESSIANS = {"varying": 0, "constant": 1, "diagonal": 2}
 MOST_COEFFICIENTS = 100  # with more, only the diagonal of the Hessian is learned
 MOST_VARYING = 50  # with more, less of the Hessian depends on the context
 MOST_IN_A_ROW = 1000  # with more, nothing depends on the context but the baseline
+MOST_AT_ALL = 2000  # a row has p²/2 numbers
 MOST_PAIRED = 3  # context dimensions whose products are in the baseline
 
 # a row: numbers, then the lowest and the highest decision told, then the rows of the triangle
@@ -105,13 +107,23 @@ class ResponseSurface:
             diagonal = surface._replace(terms=2 * dy)
             if size(diagonal) <= MOST_IN_A_ROW:
                 return diagonal
-            return diagonal._replace(varying=0)  # a tell takes p², and a challenger as much room
+            return _affordable(diagonal._replace(varying=0))  # a tell takes p², a row as much room
         if self.hessian == "varying":
             for varying in (full, 2 * dy):
                 richer = surface._replace(varying=varying)
                 if size(richer) <= MOST_VARYING:
                     return richer
         return surface
+
+
+def _affordable(surface: "ResponseSurfaceConfig") -> "ResponseSurfaceConfig":
+    p = int(size(surface))
+    if p > MOST_AT_ALL:
+        raise SettingsError(
+            f"a response surface has at most {MOST_AT_ALL} coefficients, "
+            f"but got {p} with dx={surface.dx}, dy={surface.dy}: take `StaticKWSA`"
+        )
+    return surface
 
 
 class ResponseSurfaceConfig(NamedTuple):

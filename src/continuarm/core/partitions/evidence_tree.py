@@ -18,15 +18,18 @@ from continuarm import checks
 from continuarm.core.compiling import Array, compiled, fill
 from continuarm.core.learners import protocol as learner
 from continuarm.core.learners.protocol import size as fitted
+from continuarm.core.learners.protocol import width
 from continuarm.core.partitions.protocol import Boxes, Partition, register
 from continuarm.core.request import Learned
 from continuarm.core.state import (
     HEAD,
     NODE,
+    ROOM,
     Space,
     State,
     begin,
     give_back,
+    in_use,
     replace,
     room,
     take,
@@ -40,7 +43,9 @@ USED = 0  # of the header: how many nodes are in use
 # a node: the dimension it cuts (-1: it is a bin), its children, its row, how many contexts are
 # noted, what its challengers do, when they start again, the one of the whole bin and its lead
 DIMENSION, BELOW, ABOVE, ROW, NOTED, STATE, DUE, RENEWER, RENEWER_LEAD, FIELDS = range(10)
-WAITING, WANTED, RUNNING = 0.0, -1.0, 1.0  # STATE: no challengers yet, to be made, at work
+# STATE: no challengers yet, to be made, at work, being made (DUE counts the pairs of halves made)
+WAITING, WANTED, RUNNING, MADE_IN_PART = 0.0, -1.0, 1.0, 2.0
+PORTION = 2**20  # numbers of challengers that are made while one payoff is learned
 # then dx numbers each: the box, the cuts, and for both kinds of halves rows and leads
 LOW, HIGH, CUT, HALVES = 0, 1, 2, 3
 ROW_BELOW, ROW_ABOVE, LEAD, PARTS = 0, 1, 2, 3  # of one kind
@@ -117,6 +122,7 @@ class EvidenceTree:
             noted=self.noted,
             median=self.median,
             drift=float(REMEMBERED * p) if self.drifts else 0.0,
+            most=ROOM // (HEAD + width(learner)),
         )
 
 
@@ -135,6 +141,7 @@ class EvidenceTreeConfig(NamedTuple):
     noted: int
     median: bool
     drift: float  # where payoffs drift: a bin splits only if it remembers so many
+    most: int  # rows: bins get no challengers beyond
 
 
 @compiled
@@ -184,16 +191,19 @@ def rows_at_once(cfg: EvidenceTreeConfig) -> int:
 
 @compiled
 def prepare(cfg: EvidenceTreeConfig, lcfg: Any, state: State, row: int, space: Space) -> bool:
-    """Make the challengers that a bin wants, and room for its children."""
+    """Make the challengers that a bin wants, or some of them, and room for its children."""
     nodes, node = state.nodes, int(state.rows[row, NODE])
-    if nodes[node, STATE] != WANTED:
-        return True
-    if nodes[node, RENEWER] == 0.0:
-        child = int(nodes[0, USED])
-        if room(state) < rows_at_once(cfg) or child + 2 > nodes.shape[0]:
-            return False
-        _make_room(cfg, state, node, child)
-    _start_again(cfg, lcfg, nodes[node], state.rows, space)
+    if nodes[node, STATE] == WANTED:
+        if nodes[node, RENEWER] == 0.0:
+            if in_use(state) + rows_at_once(cfg) > cfg.most:
+                return True  # until others give some back
+            child = int(nodes[0, USED])
+            if room(state) < rows_at_once(cfg) or child + 2 > nodes.shape[0]:
+                return False
+            _make_room(cfg, state, node, child)
+        _start_again(cfg, lcfg, nodes[node], state.rows, space)
+    if nodes[node, STATE] == MADE_IN_PART:
+        _go_on_making(cfg, lcfg, nodes[node], state.rows, space)
     return True
 
 
@@ -214,8 +224,7 @@ def _make_room(cfg: EvidenceTreeConfig, state: State, node: int, child: int) -> 
 def _start_again(
     cfg: EvidenceTreeConfig, lcfg: Any, node: Array, rows: Array, space: Space
 ) -> None:
-    """Give the challengers what the bin knows now."""
-    dx = cfg.dx
+    """Decide where the halves are cut, and give the whole what the bin knows now."""
     known = rows[int(node[ROW]), HEAD:]
     low, high = space.outer_low, space.outer_high  # of a challenger in the bin's u
     fill(low, -1.0)
@@ -225,22 +234,40 @@ def _start_again(
     if node[NOTED] == cfg.noted:
         _cut(cfg, node)
         node[NOTED] = 0.0  # the next cut will be among later contexts
-    for axis in range(dx):
+    node[STATE], node[DUE] = MADE_IN_PART, 0.0
+
+
+@compiled
+def _go_on_making(
+    cfg: EvidenceTreeConfig, lcfg: Any, node: Array, rows: Array, space: Space
+) -> None:
+    """Give more halves what the bin knows now, and when all have it let them run."""
+    dx = cfg.dx
+    known = rows[int(node[ROW]), HEAD:]
+    low, high = space.outer_low, space.outer_high
+    fill(low, -1.0)
+    fill(high, 1.0)
+    first = int(node[DUE])
+    last = min(first + max(PORTION // (2 * rows.shape[1]), 1), KINDS * dx)
+    for pair in range(first, last):
+        axis, kind = pair // KINDS, pair % KINDS
         ends = node[_part(cfg, LOW) + axis], node[_part(cfg, HIGH) + axis]
         cut = _scaled(node[_part(cfg, CUT) + axis], ends[0], ends[1])
         if _is_narrow(cfg, node, axis):
             cut = 0.0  # its halves are never told
-        for kind in range(KINDS):
-            keep = cfg.keep if kind == 0 else cfg.little
-            half = _part(cfg, HALVES + kind * PARTS) + axis
-            high[axis] = cut
-            below = rows[int(node[half + ROW_BELOW * dx]), HEAD:]
-            learner.inherit(lcfg, known, below, low, high, keep)
-            low[axis], high[axis] = cut, 1.0
-            above = rows[int(node[half + ROW_ABOVE * dx]), HEAD:]
-            learner.inherit(lcfg, known, above, low, high, keep)
-            low[axis] = -1.0
-            node[half + LEAD * dx] = 0.0
+        keep = cfg.keep if kind == 0 else cfg.little
+        half = _part(cfg, HALVES + kind * PARTS) + axis
+        high[axis] = cut
+        below = rows[int(node[half + ROW_BELOW * dx]), HEAD:]
+        learner.inherit(lcfg, known, below, low, high, keep)
+        low[axis], high[axis] = cut, 1.0
+        above = rows[int(node[half + ROW_ABOVE * dx]), HEAD:]
+        learner.inherit(lcfg, known, above, low, high, keep)
+        low[axis] = -1.0
+        node[half + LEAD * dx] = 0.0
+    node[DUE] = last
+    if last < KINDS * dx:
+        return
     node[STATE] = RUNNING
     kept = learner.remembered(lcfg, known)
     node[DUE] = learner.progress(lcfg, known) + (cfg.again - 1.0) * kept
@@ -264,7 +291,8 @@ def observe(
         _note(cfg, nodes[node], space.x)
     kept = learner.remembered(lcfg, rows[row, HEAD:])
     if nodes[node, STATE] != RUNNING:
-        if nodes[node, NOTED] == cfg.noted and kept >= cfg.first:
+        enough = nodes[node, NOTED] == cfg.noted and kept >= cfg.first
+        if enough and nodes[node, STATE] == WAITING:
             nodes[node, STATE] = WANTED
         return
     renewer = int(nodes[node, RENEWER])
@@ -417,7 +445,7 @@ def fits(cfg: EvidenceTreeConfig, nodes: Array, heads: Array, busy: list[int]) -
     whole = made[:, [DIMENSION, BELOW, ABOVE, ROW, NOTED, STATE, RENEWER]]
     if used != nodes[0, USED] or nodes[used:].any() or not finite or (whole % 1 != 0.0).any():
         return False
-    states = np.isin(made[:, STATE], (WAITING, WANTED, RUNNING))
+    states = np.isin(made[:, STATE], (WAITING, WANTED, RUNNING, MADE_IN_PART))
     if not states.all() or (whole[:, [1, 2, 3, 4, 6]] < 0.0).any():
         return False
     return _links_fit(cfg, nodes, used) and _rows_fit(cfg, made, heads, busy)
@@ -446,7 +474,11 @@ def _node_fits(cfg: EvidenceTreeConfig, nodes: Array, number: int) -> bool:
     node = nodes[number]
     low, high, cuts, end = (_part(cfg, part) for part in (LOW, HIGH, CUT, HALVES))
     challenged = node[RENEWER] > 0.0
-    if node[NOTED] > cfg.noted or (node[STATE] == RUNNING and not challenged):
+    if node[NOTED] > cfg.noted or (node[STATE] >= RUNNING and not challenged):
+        return False
+    if node[STATE] == MADE_IN_PART and not (
+        0 <= node[DUE] < KINDS * cfg.dx and node[DUE] % 1 == 0
+    ):
         return False
     if node[STATE] == WANTED and not challenged and node[NOTED] < cfg.noted:
         return False

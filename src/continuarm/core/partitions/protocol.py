@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from continuarm.core import compiling
-from continuarm.core.compiling import Array, by_class, compiled
+from continuarm.core.compiling import Array, by_class, compiled, in_python
 from continuarm.core.request import Learned
 from continuarm.core.state import Space, State
 
@@ -133,7 +133,7 @@ def fits(cfg: Any, nodes: Array, heads: Array, busy: list[int]) -> bool:
 
 def rows_at_once(cfg: Any) -> int:
     """How many rows `prepare` may need."""
-    return int(code(cfg).rows_at_once(cfg))
+    return int(in_python(code(cfg).rows_at_once)(cfg))
 
 
 def grown(cfg: Any, nodes: Array) -> Array:

@@ -1,0 +1,116 @@
+"""The longest pause of `tell`, the memory of a process, and the time to compile.
+
+    python -m benchmarks.pauses DX DY DECISIONS
+    python -m benchmarks.pauses compile
+
+Each runs in a process of its own and prints numbers; `benchmarks.fuzz` makes tables of them.
+"""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from continuarm.table import Table
+
+SIZES = ((30, 100), (30, 29), (30, 3), (10, 10), (1, 2))
+DECISIONS = 3000
+STEPS = ("ask", "tell", "recommend")
+ROUNDS = 3
+
+
+def measure(dx: int, dy: int, decisions: int) -> dict[str, float]:
+    """Ask and tell; milliseconds of this thread's time, so that other processes do not count."""
+    import continuarm as ca
+
+    policy = ca.SurfaceSampling(ca.Box.unit(dx), ca.Box.unit(dy), rng=0)
+    policy.warm_up()
+    before, rng, took = _megabytes(), np.random.default_rng(0), []
+    for x in rng.random((decisions, dx)):
+        decision = policy.ask(x)
+        payoff = float(-((decision.value - 0.3 - 0.4 * x[0]) ** 2).sum() + 0.1 * rng.normal())
+        started = time.thread_time()
+        policy.tell(decision, payoff)
+        took.append(1000 * (time.thread_time() - started))
+    usual, seldom = np.quantile(took, [0.5, 0.999])
+    return {
+        "median": usual,
+        "99.9 %": seldom,
+        "longest": max(took),
+        "memory before": before,
+        "memory": _megabytes(),
+    }
+
+
+def _megabytes() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def compile_times() -> dict[str, float]:
+    """Seconds that the first `ask`, `tell` and `recommend` take."""
+    import continuarm as ca
+
+    unit, seconds = ca.Box([0.0], [1.0]), {}
+    policy: Any = ca.SurfaceSampling(unit, unit, rng=0)
+    started = time.process_time()
+    decision = policy.ask([0.5])
+    seconds["ask"] = time.process_time() - started
+    started = time.process_time()
+    policy.tell(decision, 1.0)
+    seconds["tell"] = time.process_time() - started
+    started = time.process_time()
+    policy.recommend([0.5])
+    seconds["recommend"] = time.process_time() - started
+    return seconds
+
+
+def _apart(*arguments: object, source: Path | None = None) -> dict[str, float]:
+    """The same in a process of its own that has compiled nothing, with a package's source."""
+    command = [sys.executable, str(Path(__file__).resolve()), *map(str, arguments)]
+    with tempfile.TemporaryDirectory() as folder:
+        environment = dict(os.environ)
+        if arguments[0] == "compile":
+            environment["NUMBA_CACHE_DIR"] = folder
+        if source is not None:
+            environment["PYTHONPATH"] = str(source)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def pause_table() -> Table:
+    """The longest pause and the memory at several sizes."""
+    rows = []
+    for dx, dy in SIZES:
+        found = _apart(dx, dy, DECISIONS)
+        holds = found["longest"] <= 100 and found["memory"] <= 1000
+        rows.append((dx, dy, *found.values(), "holds" if holds else "missed"))
+    columns = ("dx", "dy", "median, ms", "99.9 %, ms", "longest, ms")
+    return Table.of((*columns, "MB after warm-up", "MB at most", "100 ms, 1,000 MB"), rows)
+
+
+def compile_table(earlier: Path) -> Table:
+    """The time to compile, of an earlier version and of this one, by turns."""
+    rounds = [(_apart("compile", source=earlier), _apart("compile")) for _ in range(ROUNDS)]
+    rows = []
+    for step in (*STEPS, "all three"):
+        names = STEPS if step == "all three" else (step,)
+        old = [sum(one[name] for name in names) for one, _ in rounds]
+        new = [sum(one[name] for name in names) for _, one in rounds]
+        ratio = median(b / a for a, b in zip(old, new, strict=True))
+        rows.append((step, median(old), median(new), ratio))
+    return Table.of(("first", "version 0.1.0, s", "now, s", "ratio"), rows)
+
+
+if __name__ == "__main__":
+    given = sys.argv[1:]
+    numbers = compile_times() if given == ["compile"] else measure(*map(int, given))
+    sys.stdout.write(json.dumps(numbers))
