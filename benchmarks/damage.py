@@ -170,7 +170,7 @@ def nudge_small(rng: np.random.Generator, parts: Parts) -> None:
 def swap_seats(rng: np.random.Generator, parts: Parts) -> None:
     """Open decisions exchange their places, or share one."""
     seats = parts[2].get("seats")
-    if seats is not None and seats.ndim == 2 and seats.shape[1] > 1:
+    if seats is not None and seats.ndim == 2 and len(seats) and seats.shape[1] > 1:
         a, b = rng.integers(seats.shape[1], size=2)
         if rng.random() < 0.5:
             seats[:, a] = seats[:, b]

@@ -58,7 +58,8 @@ def misfit(pcfg: Any, lcfg: Any, state: State, seats: Seats) -> str | None:
         return "an index of its own bins"
     if not all(_seat_fits(lcfg, state, set(free), *seat) for seat in seats):
         return "open decisions that have a place"
-    known = [0, *busy] if counts[TEMPLATE] == 1.0 else busy
+    known = sorted(set(busy) - set(partition.unmade(pcfg, nodes)))
+    known = [0, *known] if counts[TEMPLATE] == 1.0 else known
     is_bin = in_python(partition.code(pcfg).is_bin)
     asked = {k for k in busy if is_bin(pcfg, nodes, rows, k)}
     if not learner.fits(lcfg, Read(rows[known, HEAD:], known, asked, pool, set(empty), seats)):

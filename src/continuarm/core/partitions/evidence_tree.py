@@ -451,6 +451,17 @@ def fits(cfg: EvidenceTreeConfig, nodes: Array, heads: Array, busy: list[int]) -
     return _links_fit(cfg, nodes, used) and _rows_fit(cfg, made, heads, busy)
 
 
+def unmade(cfg: EvidenceTreeConfig, nodes: Array) -> list[int]:
+    """The halves that have not been given what their bin knows."""
+    found = []
+    for node in nodes[1 : int(nodes[0, USED])]:
+        if node[STATE] == MADE_IN_PART and node[DIMENSION] < 0.0:
+            for pair in range(int(node[DUE]), KINDS * cfg.dx):
+                half = _part(cfg, HALVES + pair % KINDS * PARTS) + pair // KINDS
+                found += [int(node[half + side * cfg.dx]) for side in (ROW_BELOW, ROW_ABOVE)]
+    return found
+
+
 def _links_fit(cfg: EvidenceTreeConfig, nodes: Array, used: int) -> bool:
     """Every node but the root is the child of one that has split or has room for its children."""
     made = nodes[1:used]

@@ -59,6 +59,7 @@ class Partition:
     observe: Callable[[Any, Any, State, Learned, Space], None] = _never_splits
     rows_at_once: Callable[[Any], int] = lambda cfg: 1
     fits: Callable[[Any, Array, Array, list[int]], bool] = lambda cfg, nodes, heads, busy: True
+    unmade: Callable[[Any, Array], list[int]] = lambda cfg, nodes: []
     by_evidence: bool = False
 
     @classmethod
@@ -129,6 +130,11 @@ def fits(cfg: Any, nodes: Array, heads: Array, busy: list[int]) -> bool:
     No link leads nowhere or twice to one place. The `busy` rows, those not free, are all known.
     """
     return bool(code(cfg).fits(cfg, nodes, heads, busy))
+
+
+def unmade(cfg: Any, nodes: Array) -> list[int]:
+    """The rows that were taken, and will be filled before they are used."""
+    return code(cfg).unmade(cfg, nodes)
 
 
 def rows_at_once(cfg: Any) -> int:
