@@ -38,7 +38,7 @@ def _no_state_holds_a_nan(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         models.append(policy.life.model)
         keep_through_forks(policy)
 
-    monkeypatch.setattr("continuarm.live.policy.keep_through_forks", keep)
+    monkeypatch.setattr("continuarm.live.shell.keep_through_forks", keep)
     yield
     for model in models:
         assert not has_nan(model.state), model.state
