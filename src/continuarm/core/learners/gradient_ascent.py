@@ -2,6 +2,10 @@
 
 The caller returns an unbiased gradient with each payoff, so every decision is a step and no probe
 is needed. Legend: ỹ the iterate, n the step (from 1), a_n = a/n.
+
+A gradient moves the iterate of the moment it is told, by a step that is smaller the more steps
+were made since its decision was asked for (docs/production.md). The ticket of a decision is the
+number of steps made before it.
 """
 
 from dataclasses import dataclass
@@ -10,15 +14,9 @@ from typing import Any, NamedTuple
 from continuarm import checks
 from continuarm.core.compiling import Array, compiled
 from continuarm.core.learners import iterate
-from continuarm.core.learners.iterate import COUNT, DONE
+from continuarm.core.learners.iterate import COUNT, DONE, STALE
 from continuarm.core.learners.protocol import Learner, Read, register
-from continuarm.core.request import (
-    ALONE,
-    UNFORESEEN,
-    Foreseen,
-    Observation,
-    Request,
-)
+from continuarm.core.request import UNFORESEEN, Foreseen, Observation, Request
 
 __all__ = ["GradientAscent", "GradientAscentConfig"]
 
@@ -79,7 +77,7 @@ def decide(
     cfg: GradientAscentConfig, row: Array, pool: Array, request: Request, work: Array, y: Array
 ) -> int:
     best(cfg, row, request, work, y)
-    return ALONE
+    return int(row[DONE])
 
 
 @compiled
@@ -87,7 +85,8 @@ def tell(
     cfg: GradientAscentConfig, row: Array, pool: Array, seen: Observation, work: Array
 ) -> Foreseen:
     iterate.fade(row, cfg.memory, seen.elapsed)
-    step = cfg.step / row[COUNT]  # a_n = a/n
+    age = max(row[DONE] - seen.ticket, 0.0)  # τ, 0 when told one by one
+    step = cfg.step / (row[COUNT] + STALE * age)  # a_n = a/n
     for i in range(cfg.dy):
         iterate.move(row, ITERATE, cfg.dy, cfg.average, i, step * seen.gradient[i])
     iterate.count_step(row)
@@ -123,8 +122,20 @@ def explain(
     return {"step": float(cfg.step / row[COUNT])}
 
 
+def holds(cfg: GradientAscentConfig, pool: Array, ticket: int) -> bool:
+    return ticket >= 0
+
+
 def fits(cfg: GradientAscentConfig, read: Read) -> bool:
     return iterate.fits(read.rows, ITERATE)
 
 
-register(GradientAscentConfig, Learner.of(globals(), uses_gradient=True))
+register(
+    GradientAscentConfig,
+    Learner.of(
+        globals(),
+        uses_gradient=True,
+        stands_alone=lambda cfg: False,
+        counts_asking=lambda cfg: True,  # a bin that is asked is made: its steps are the clock
+    ),
+)

@@ -9,10 +9,11 @@ import math
 from continuarm.core.compiling import Array, compiled, copy_into, fill
 from continuarm.core.request import Region, clip_into
 
-__all__ = ["COUNT", "DONE", "MOST_STEPS"]
+__all__ = ["COUNT", "DONE", "MOST_STEPS", "STALE"]
 
 COUNT, DONE = 0, 1  # n; steps made in this bin
 MOST_STEPS = 2.0**52
+STALE = 4.0  # a gradient that is τ steps old moves by a/(n + 4τ)
 MOST_PLACED = 20.0  # steps that a log can stand for: it may be wrong
 
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from continuarm import checks
 from continuarm.core.compiling import Array, compiled, fill
 from continuarm.core.learners import iterate
-from continuarm.core.learners.iterate import COUNT, DONE
+from continuarm.core.learners.iterate import COUNT, DONE, STALE
 from continuarm.core.learners.protocol import (
     Learner,
     Read,
@@ -56,7 +56,6 @@ Probe = Literal["forward", "alternate", "central"]
 FORWARD, ALTERNATE, CENTRAL = 0, 1, 2
 PROBES = {"forward": FORWARD, "alternate": ALTERNATE, "central": CENTRAL}
 
-STALE = 4.0  # a gradient that is τ steps old moves by a/(n + 4τ)
 
 
 @dataclass(frozen=True, kw_only=True)
