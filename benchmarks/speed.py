@@ -88,6 +88,7 @@ def speed_table(horizon: int, rounds: int) -> Table:
         "static-kwsa": ("static-kwsa", {}, 4.0, 6.0),
         "adaptive-kwsa": ("adaptive-kwsa", {}, 5.0, 7.0),
         "uniform-ucb, K = k = 25": ("uniform-ucb", ucb, 40.0, 35.0),
+        "robbins-monro, as printed": ("robbins-monro", {"step": "printed"}, None, None),
         "robbins-monro": ("robbins-monro", {}, None, None),
         "recommended": ("recommended", {}, 75.0, None),
     }

@@ -17,7 +17,8 @@ POLICIES: dict[str, dict[str, Any]] = {
     "StaticKWSA": {"bins": 3, "step": 1.0, "width": 0.3, "probe": "alternate"},
     "AdaptiveKWSA": {"depth": 3, "step": 1.0, "probe": "central"},
     "UniformUCB": {"bins": 2, "arms": 3},
-    "RobbinsMonro": {"depth": 2, "step": 0.5},
+    "RobbinsMonro": {},
+    "RobbinsMonro by steps": {"depth": 2, "step": 0.5},
 }
 
 
@@ -40,9 +41,9 @@ def scattered(rng: np.random.Generator, n: int) -> Any:
 )
 def test_compiled_and_live_make_the_same_decisions(name: str, world: Any, more: Any) -> None:
     """One policy runs in the compiled loop, the other is asked and told one by one."""
-    if name == "RobbinsMonro" and "missing" in more:
+    if name.startswith("RobbinsMonro") and "missing" in more:
         more = {"ttl": 15}
-    policy = getattr(ca, name)(WORLD.context, WORLD.decision, **POLICIES[name], **more)
+    policy = getattr(ca, name.split()[0])(WORLD.context, WORLD.decision, **POLICIES[name], **more)
     slow = world.with_feedback(delay=world.feedback.delay, lost=world.feedback.lost)
     slow._functions = slow.functions._replace(compiled=False)
     runs = [

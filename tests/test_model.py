@@ -41,12 +41,14 @@ LEARNERS: dict[str, Any] = {
     "central": ca.KieferWolfowitz(step=0.2, probe="central", keep_count=True),
     "ascent": ca.GradientAscent(step=0.2),
     "averaged": ca.GradientAscent(step=0.2, average=True, keep_count=True, memory=50),
+    "gradients": ca.GradientSurface(),
+    "faded": ca.GradientSurface(memory=80),
     "ucb": ca.GridUCB(arms=3),
     "surface": ca.ResponseSurface(),
     "constant": ca.ResponseSurface(hessian="constant"),
     "diagonal": ca.ResponseSurface(hessian="diagonal", memory=80),
 }
-SURFACES = ("surface", "constant", "diagonal")
+SURFACES = ("surface", "constant", "diagonal", "gradients", "faded")
 PROBING = ("forward", "alternate", "central", "ucb")
 ASCENTS = ("ascent", "averaged")
 COUNTING = (*PROBING, *ASCENTS)

@@ -224,8 +224,12 @@ def test_a_policy_that_misses_something_says_so_when_it_is_made() -> None:
         ca.AdaptiveKWSA(CONTEXT, DECISION, curvature=1.0)
     with pytest.raises(SettingsError, match="`horizon` is needed where `bins` or `arms`"):
         ca.UniformUCB(CONTEXT, DECISION)
-    with pytest.raises(SettingsError, match="`curvature` is needed where `step` is not given"):
-        ca.RobbinsMonro(CONTEXT, DECISION, horizon=100)
+    with pytest.raises(SettingsError, match='`curvature` is needed for step="printed"'):
+        ca.RobbinsMonro(CONTEXT, DECISION, horizon=100, step="printed")
+    with pytest.raises(SettingsError, match="`horizon` is needed for bins='printed'"):
+        ca.RobbinsMonro(CONTEXT, DECISION, bins="printed")
+    with pytest.raises(SettingsError, match="`horizon` is needed for depth='consistent'"):
+        ca.RobbinsMonro(CONTEXT, DECISION, depth="consistent")
     with pytest.raises(SettingsError, match="`curvature_max`"):
         ca.AdaptiveKWSA(
             CONTEXT, DECISION, horizon=10**4, curvature=1.0, split_after="appendix", depth=2
@@ -259,6 +263,12 @@ def test_a_policy_that_misses_something_says_so_when_it_is_made() -> None:
         ("UniformUCB", "arms", 1000, "`arms^dy <= 16777216` must hold"),
         ("UniformUCB", "scale", -1.0, "`0 <= scale` must hold, but got -1.0"),
         ("RobbinsMonro", "split_after", [3], "`split_after` needs `depth`"),
+        ("RobbinsMonro", "step", "large", "`step` must be one of ['learned', 'printed']"),
+        ("RobbinsMonro", "step", 0.0, "`1e-200 <= step` must hold, but got 0.0"),
+        ("RobbinsMonro", "bins", "many", "`bins` must be one of ['evidence', 'printed']"),
+        ("RobbinsMonro", "depth", "deep", "`depth` must be one of ['printed', 'consistent']"),
+        ("RobbinsMonro", "average", True, "`average` needs a step that is given"),
+        ("RobbinsMonro", "inherit", "iterate-and-count", "`inherit` needs a step that is given"),
     ],
 )
 def test_a_bad_option_is_refused(name: str, option: str, value: Any, rule: str) -> None:

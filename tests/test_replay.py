@@ -69,6 +69,8 @@ POLICIES: dict[str, Any] = {
     "RobbinsMonro": st.one_of(
         st.fixed_dictionaries({"bins": st.sampled_from([1, 20])} | CLIMBING),
         st.fixed_dictionaries(CLIMBING | SPLITTING),
+        st.fixed_dictionaries({"memory": MEMORY}),
+        st.fixed_dictionaries({"memory": MEMORY, "depth": st.just(2)}),
     ),
 }
 WAITING: list[dict[str, Any]] = [

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from continuarm import testing as testing
     from continuarm.box import Box as Box
     from continuarm.core.learners.gradient_ascent import GradientAscent as GradientAscent
+    from continuarm.core.learners.gradient_surface import GradientSurface as GradientSurface
     from continuarm.core.learners.grid_ucb import GridUCB as GridUCB
     from continuarm.core.learners.kiefer_wolfowitz import KieferWolfowitz as KieferWolfowitz
     from continuarm.core.learners.response_surface import ResponseSurface as ResponseSurface
@@ -65,6 +66,7 @@ _HOME = {
     "Experiment": "lab.experiment",
     "Fixed": "live.named",
     "GradientAscent": "core.learners.gradient_ascent",
+    "GradientSurface": "core.learners.gradient_surface",
     "Grid": "core.partitions.grid",
     "GridUCB": "core.learners.grid_ucb",
     "KieferWolfowitz": "core.learners.kiefer_wolfowitz",

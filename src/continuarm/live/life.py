@@ -84,7 +84,7 @@ class Life:
     @property
     def takes_values(self) -> bool:
         """Whether it can learn from another value than the one that was decided."""
-        return self.model.stands_alone and not self.model.uses_gradient
+        return self.model.stands_alone
 
     def in_order(self, within: Any) -> Box:
         """Limits in the order of the decision's names, if they have some."""

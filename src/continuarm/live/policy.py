@@ -38,7 +38,8 @@ class Policy(Shell):
     ----------
     context, decision : the boxes; a context box without dimensions makes it context-free.
     partition : `Grid`, `Tree`, `EvidenceTree`, or one of your own.
-    learner : `KieferWolfowitz`, `GradientAscent`, `GridUCB`, `ResponseSurface`, or your own.
+    learner : `KieferWolfowitz`, `GradientAscent`, `GradientSurface`, `GridUCB`,
+        `ResponseSurface`, or your own.
     start : the decision that is made today; default the centre of the box.
     ttl : decisions of the policy after which a payoff is not waited for any more; None: for ever.
     ttl_seconds : the same in the caller's time, the `now` of `ask`.

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from continuarm.core.learners.gradient_ascent import GradientAscent
+from continuarm.core.learners.gradient_surface import GradientSurface
 from continuarm.core.learners.grid_ucb import GridUCB
 from continuarm.core.learners.kiefer_wolfowitz import KieferWolfowitz
 from continuarm.core.learners.response_surface import ResponseSurface
@@ -26,6 +27,7 @@ _kinds: dict[str, type] = {
         EvidenceTree,
         KieferWolfowitz,
         GradientAscent,
+        GradientSurface,
         GridUCB,
         ResponseSurface,
     )

@@ -14,6 +14,7 @@ __all__ = [
     "bins",
     "bins_with_gradients",
     "depth",
+    "depth_with_gradients",
     "split_after",
     "step",
     "step_interval",
@@ -88,6 +89,17 @@ def depth(
     level = round(math.log2(scale) / (dx + 2 * holder))
     deepest = math.log2(horizon / (dy + 1)) / dx
     return max(0, min(level, math.floor(deepest + 1e-9)))
+
+
+def depth_with_gradients(rule: str, horizon: int, dx: int, dy: int, holder: float = 1.0) -> int:
+    """L of the Robbins–Monro variant: `"printed"` as `depth`, `"consistent"` log2 of its own K.
+
+    >>> [depth_with_gradients(rule, 10**6, dx=1, dy=2) for rule in ("printed", "consistent")]
+    [6, 9]
+    """
+    if rule != "consistent":
+        return depth(rule, horizon, dx, dy, holder)
+    return math.floor(math.log2(bins_with_gradients(horizon, dx, dy, holder)))
 
 
 def split_after(

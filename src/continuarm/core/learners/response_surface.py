@@ -15,6 +15,7 @@ from continuarm import checks
 from continuarm.core.compiling import Array, compiled, compiled_large, copy_into, fill
 from continuarm.core.learners.boxed_peak import climb, peak
 from continuarm.core.learners.protocol import Learner, Read, register
+from continuarm.core.learners.triangle import LEAST_DEGREES, SMALLEST_PIVOT, rotate
 from continuarm.core.request import (
     ALONE,
     Foreseen,
@@ -41,11 +42,9 @@ MOST_PAIRED = 3  # context dimensions whose products are in the baseline
 # also the inherited ones, AGE those with the weight that they have kept.
 SEEN, KNOWN, AGE, WEIGHT, SQUARES, DEGREES, REFERENCE, TRIED = 0, 1, 2, 3, 4, 5, 6, 7
 LARGEST_WEIGHT = 1e12  # beyond it all weights are scaled back
-SMALLEST_PIVOT = 1e-6  # a parameter about which nothing is known stays undetermined, not infinite
 LARGEST_PAYOFF = 1e100  # squares of payoffs must stay finite
 # of a state that was read: numbers in a triangle, the weight, and what is counted
 FAR, HEAVIEST, MOST = 1e150, 1e30, 2.0**52
-LEAST_DEGREES = 1e-6  # observations from which the noise can be known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,14 +211,6 @@ def _features(cfg: ResponseSurfaceConfig, u: Array, y: Array, scale: float, out:
             k += 1
 
 
-@compiled
-def _rotate(row: Array, new: Array, cosine: float, sine: float) -> None:
-    for j in range(row.shape[0]):
-        old, fresh = row[j], new[j]
-        row[j] = cosine * old + sine * fresh
-        new[j] = cosine * fresh - sine * old
-
-
 @compiled_large
 def _age(cfg: ResponseSurfaceConfig, row: Array, elapsed: float) -> None:
     """Let all that is known count less by the factor e^(-elapsed/memory) (eq. 10)."""
@@ -266,7 +257,7 @@ def _learn(
             pivot = math.sqrt(row[k] * row[k] + entering * entering)
             cosine, sine = row[k] / pivot, entering / pivot
             row[k] = pivot
-            _rotate(row[k + 1 : k + 1 + length], work[i + 1 : i + 1 + length], cosine, sine)
+            rotate(row[k + 1 : k + 1 + length], work[i + 1 : i + 1 + length], cosine, sine)
             cosines *= cosine
             if cosines < 1e-100:
                 log_cosines += math.log(cosines)

@@ -1,11 +1,13 @@
 """Robbins–Monro: the caller returns an unbiased gradient with each payoff."""
 
 from collections.abc import Sequence
-from typing import Unpack
+from typing import Any, Unpack
 
 from continuarm import checks
 from continuarm.box import Box
 from continuarm.core.learners.gradient_ascent import GradientAscent
+from continuarm.core.learners.gradient_surface import GradientSurface
+from continuarm.core.partitions.evidence_tree import EvidenceTree
 from continuarm.core.partitions.grid import Grid
 from continuarm.core.partitions.tree import Tree
 from continuarm.errors import SettingsError
@@ -17,6 +19,9 @@ from continuarm.paper import schedules
 
 __all__ = ["RobbinsMonro"]
 
+STEPS = ("learned", "printed")
+BINS = ("evidence", "printed")
+
 
 def RobbinsMonro(
     context: Box,
@@ -24,11 +29,11 @@ def RobbinsMonro(
     *,
     horizon: int | None = None,
     curvature: float | None = None,
-    step: float | None = None,
+    step: float | str = "learned",
     holder: float = 1.0,
     start: Context | None = None,
-    bins: int | None = None,
-    depth: int | None = None,
+    bins: int | str | None = None,
+    depth: int | str | None = None,
     split_after: Sequence[int] | None = None,
     inherit: Inherit = "iterate",
     average: bool = False,
@@ -38,54 +43,94 @@ def RobbinsMonro(
     """Gradient ascent in each bin, with gradients from the caller (Remark after Theorem 1).
 
     Every decision is a step and no probe is needed: `tell(decision, payoff, gradient=...)`, the
-    gradient in payoff per decision unit.
+    gradient in payoff per decision unit. By default the step is learned from the gradients, and
+    bins split by evidence: nothing but the boxes is needed (docs/robbins-monro.md).
 
     Parameters
     ----------
-    context, decision, horizon, curvature, holder, start, average, memory : as for `StaticKWSA`.
-    step : a; default `1/M1`. The rate is lost below `1/(2 M1)`.
-    bins : K per context dimension; default `T^(1/(dx+α))`.
-    depth : given, the bins are a tree of this many levels instead of a grid.
+    context, decision, holder, start, memory : as for `StaticKWSA`.
+    step : `"learned"`; a of `a/n`, or `"printed"`: `1/M1`, which needs `curvature`.
+    horizon : T; needed for `"printed"` bins, and for `depth` by name.
+    bins : K per context dimension; `"evidence"`, the default where the step is learned;
+        `"printed"`, `T^(1/(dx+α))`, the default else.
+    depth : given, the bins are a tree of this many levels: a number, `"printed"`, `"consistent"`.
     split_after : decisions of a bin of level l before it splits; default `30·2^(αl)`.
-    inherit : as for `AdaptiveKWSA`.
+    inherit, average : as for `AdaptiveKWSA`, where the step is not learned.
     options : `ttl`, `ttl_seconds` and `rng` of `Policy`.
 
-    >>> policy = RobbinsMonro(Box.unit(0), Box([0.0], [4.0]), bins=1, step=0.125)
-    >>> policy.tell(policy.ask(), 1.0, gradient=[0.5])
-    >>> policy.recommend()
-    array([3.])
+    >>> import numpy as np
+    >>> policy = RobbinsMonro(Box([18], [90]), Box([1.0], [9.0]))
+    >>> for age in np.random.default_rng(1).uniform(18, 90, 50):
+    ...     decision = policy.ask([age])
+    ...     policy.tell(decision, 0.0, gradient=age / 10 - decision.value)
+    >>> policy.recommend([50]).round(2)
+    array([5.])
     """
+    learner = _learner(step, curvature, inherit, average, memory)
+    learned = isinstance(learner, GradientSurface)
     if depth is None and split_after is not None:
         raise SettingsError("`split_after` needs `depth`, but got depth=None")
     if depth is not None and bins is not None:
         raise SettingsError(f"one of `bins` and `depth` is needed, but got {bins} and {depth}")
+    if bins == "evidence" and not learned:
+        raise SettingsError(f'`bins="evidence"` needs `step="learned"`, but got step={step!r}')
     holder = checks.number("holder", holder, most=2.0)
     horizon = checks.optional(checks.whole, "horizon", horizon, 1)
-    curvature = checks.optional(checks.number, "curvature", curvature)
-    if step is None:
-        step = 1.0 / checks.needed("curvature", curvature, "where `step` is not given")
-    partition: Grid | Tree
+    partition: Grid | Tree | EvidenceTree
     if depth is not None:
-        depth = checks.whole("depth", depth, 0, 50)
-        rule = split_after
-        if rule is None:
-            rule = [round(30 * 2 ** (holder * level)) for level in range(depth)]
-        levels = depth if context.dim > 0 else 0
-        numbers = checks.wholes("split_after", rule, 1)
-        partition = Tree(schedules.split_after(numbers, levels))
+        partition = Tree(_splits(depth, split_after, horizon, context.dim, decision.dim, holder))
+    elif bins == "evidence" or (bins is None and learned):
+        partition = EvidenceTree(drifts=memory is not None)
     else:
-        if bins is None:
-            horizon = checks.needed("horizon", horizon, "where `bins` is not given")
-            bins = schedules.bins_with_gradients(horizon, context.dim, decision.dim, holder)
-        partition = Grid(bins)
+        chosen = "printed" if bins is None else bins
+        partition = Grid(_bins(chosen, horizon, context.dim, decision.dim, holder))
     return Policy(
         context,
         decision,
         partition=partition,
-        learner=GradientAscent(
-            step=step, keep_count=paper.keeps_count(inherit), average=average, memory=memory
-        ),
+        learner=learner,
         start=start,
         name="RobbinsMonro",
         **options,
     )
+
+
+def _learner(
+    step: Any, curvature: Any, inherit: Any, average: Any, memory: Any
+) -> GradientAscent | GradientSurface:
+    curvature = checks.optional(checks.number, "curvature", curvature)
+    keep_count, average = paper.keeps_count(inherit), checks.flag("average", average)
+    if isinstance(step, str):
+        checks.choice("step", step, dict.fromkeys(STEPS))
+    if step == "learned":
+        if keep_count or average:
+            name = "inherit" if keep_count else "average"
+            raise SettingsError(f'`{name}` needs a step that is given, but got step="learned"')
+        return GradientSurface(memory=memory)
+    if step == "printed":
+        step = 1.0 / checks.needed("curvature", curvature, 'for step="printed"')
+    return GradientAscent(step=step, keep_count=keep_count, average=average, memory=memory)
+
+
+def _bins(bins: Any, horizon: int | None, dx: int, dy: int, holder: float) -> int:
+    """K, given or as printed."""
+    if not isinstance(bins, str):
+        return checks.whole("bins", bins, 1, 10**9)
+    checks.choice("bins", bins, dict.fromkeys(BINS))
+    horizon = checks.needed("horizon", horizon, f"for bins={bins!r}")
+    return schedules.bins_with_gradients(horizon, dx, dy, holder)
+
+
+def _splits(
+    depth: Any, split_after: Any, horizon: int | None, dx: int, dy: int, holder: float
+) -> list[int]:
+    """The decisions of a bin of each level before it splits."""
+    if isinstance(depth, str):
+        checks.choice("depth", depth, dict.fromkeys(schedules.DEPTHS))
+        horizon = checks.needed("horizon", horizon, f"for depth={depth!r}")
+        depth = schedules.depth_with_gradients(depth, horizon, dx, dy, holder)
+    depth = checks.whole("depth", depth, 0, 50)
+    if split_after is None:
+        split_after = [round(30 * 2 ** (holder * level)) for level in range(depth)]
+    numbers = checks.wholes("split_after", split_after, 1)
+    return schedules.split_after(numbers, depth if dx > 0 else 0)
