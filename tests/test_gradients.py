@@ -7,7 +7,7 @@ import pytest
 
 import continuarm as ca
 from continuarm.core.learners.gradient_fit import LARGEST
-from continuarm.core.learners.protocol import code
+from continuarm.core.learners.protocol import Read, code
 from continuarm.core.state import HEAD, SERIAL
 from continuarm.errors import SavedFileError
 from continuarm.live.reader import Reader
@@ -162,7 +162,7 @@ def test_a_file_that_no_learner_could_have_made_is_refused() -> None:
     policy = trained(1)
     (row,) = [r for r in policy.life.model.state.rows if r[SERIAL] > 0][:1]
     cfg = policy.life.model.lcfg
-    assert code(cfg).fits(cfg, row[None, HEAD:], np.zeros((8, 2)), set())
+    assert code(cfg).fits(cfg, Read(row[None, HEAD:], [1], {1}, np.zeros((8, 2)), set(), []))
     for k, value in ((LARGEST, -1.0), (LARGEST, np.inf), (len(row) - HEAD - 1, np.nan)):
         damaged = policy.copy()
         for r in damaged.life.model.state.rows:

@@ -8,26 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from continuarm.core import state as layout
 from continuarm.core.compiling import Array, in_python
 from continuarm.core.learners import protocol as learner
 from continuarm.core.learners.protocol import Read
 from continuarm.core.partitions import protocol as partition
 from continuarm.core.request import ALONE, NOTHING
-from continuarm.core.state import (
-    CLOCK,
-    COUNTS,
-    FREE_ROW,
-    FREE_ROWS,
-    HEAD,
-    LAST,
-    NODE,
-    ROWS_USED,
-    SERIAL,
-    SERIALS,
-    TEMPLATE,
-    TOLD,
-    State,
-)
+from continuarm.core.state import State
 
 __all__ = ["MOST", "misfit"]
 
@@ -44,25 +31,27 @@ def misfit(pcfg: Any, lcfg: Any, state: State, seats: Seats) -> str | None:
     wrong = _wrong_shapes(lcfg, state)
     if wrong is not None:
         return wrong
-    used = int(counts[ROWS_USED])
-    free = chain(rows[:, NODE], counts[FREE_ROW], used)
-    if free is None or len(free) != counts[FREE_ROWS]:
+    used = int(counts[layout.ROWS_USED])
+    free = chain(rows[:, layout.NODE], counts[layout.FREE_ROW], used)
+    if free is None or len(free) != counts[layout.FREE_ROWS]:
         return "a chain of free rows"
     empty = chain(pool[:, 0], pool[0, 0], int(pool[0, 1])) if is_whole(pool[0, :2]) else None
     if empty is None or pool[0, 1] != len(pool):
         return "a chain of free stencils"
     busy = sorted(set(range(1, used)) - set(free))
-    if not _heads_fit(counts, rows[busy, :HEAD]):
+    if not _heads_fit(counts, rows[busy, : layout.HEAD]):
         return "heads of rows that could have been counted"
-    if not partition.fits(pcfg, nodes, rows[:used, :HEAD], busy):
+    if not partition.fits(pcfg, nodes, rows[:used, : layout.HEAD], busy):
         return "an index of its own bins"
     if not all(_seat_fits(lcfg, state, set(free), *seat) for seat in seats):
         return "open decisions that have a place"
     known = sorted(set(busy) - set(partition.unmade(pcfg, nodes)))
-    known = [0, *known] if counts[TEMPLATE] == 1.0 else known
+    known = [0, *known] if counts[layout.TEMPLATE] == 1.0 else known
     is_bin = in_python(partition.code(pcfg).is_bin)
     asked = {k for k in busy if is_bin(pcfg, nodes, rows, k)}
-    if not learner.fits(lcfg, Read(rows[known, HEAD:], known, asked, pool, set(empty), seats)):
+    if not learner.fits(
+        lcfg, Read(rows[known, layout.HEAD :], known, asked, pool, set(empty), seats)
+    ):
         return "what its learner could have learned"
     return None
 
@@ -73,14 +62,16 @@ def _wrong_shapes(lcfg: Any, state: State) -> str | None:
         return "arrays of float64"
     if any(np.isnan(array).any() for array in (counts, rows, pool)):
         return "numbers"
-    widths = counts.shape == (COUNTS,), rows.ndim == nodes.ndim == pool.ndim == 2
-    if not all(widths) or rows.shape[1] != HEAD + learner.width(lcfg) or not len(nodes):
+    widths = counts.shape == (layout.COUNTS,), rows.ndim == nodes.ndim == pool.ndim == 2
+    if not all(widths) or rows.shape[1] != layout.HEAD + learner.width(lcfg) or not len(nodes):
         return "rows of the learner's width"
     if pool.shape[1] != learner.pool_width(lcfg) or not len(pool) or not len(rows):
         return "a pool of the learner's width"
-    if not (is_whole(counts) and counts[ROWS_USED] == len(rows) and counts[TEMPLATE] <= 1):
+    if not (
+        is_whole(counts) and counts[layout.ROWS_USED] == len(rows) and counts[layout.TEMPLATE] <= 1
+    ):
         return "counts of its own rows"
-    if rows[0, :HEAD].any() or (counts[TEMPLATE] == 0.0 and rows[0].any()):
+    if rows[0, : layout.HEAD].any() or (counts[layout.TEMPLATE] == 0.0 and rows[0].any()):
         return "a template only where there is one"
     return None
 
@@ -89,8 +80,8 @@ def _heads_fit(counts: Array, heads: Array) -> bool:
     """Those of challengers are what was there before."""
     return bool(
         is_whole(heads)
-        and (heads[:, SERIAL] <= counts[SERIALS]).all()
-        and (heads[:, [TOLD, LAST]] <= counts[CLOCK]).all()
+        and (heads[:, layout.SERIAL] <= counts[layout.SERIALS]).all()
+        and (heads[:, [layout.TOLD, layout.LAST]] <= counts[layout.CLOCK]).all()
     )
 
 
@@ -100,7 +91,7 @@ def _seat_fits(lcfg: Any, state: State, free: set[int], row: int, ticket: int) -
         return True
     if learner.stands_alone(lcfg) or ticket < 0:
         return bool(learner.stands_alone(lcfg)) and ticket == ALONE
-    here = 1 <= row < state.counts[ROWS_USED] and row not in free
+    here = 1 <= row < state.counts[layout.ROWS_USED] and row not in free
     return here and learner.holds(lcfg, state.pool, ticket)
 
 

@@ -7,7 +7,7 @@ import math
 from typing import NamedTuple
 
 from continuarm.core.compiling import Array, compiled, compiled_large, copy_into, fill
-from continuarm.core.learners.triangle import LEAST_DEGREES, SMALLEST_PIVOT, rotate
+from continuarm.core.learners.triangle import LEAST_DEGREES, SMALLEST_PIVOT, grow_older, rotate
 from continuarm.core.request import Observation
 
 __all__ = ["GradientSurfaceConfig"]
@@ -91,9 +91,7 @@ def init(cfg: GradientSurfaceConfig, row: Array, start: Array) -> None:
 @compiled_large
 def age(cfg: GradientSurfaceConfig, row: Array, elapsed: float) -> None:
     """Let all that is known count less by the factor e^(-elapsed/memory)."""
-    growth = math.exp(min(elapsed / cfg.memory, 20.0))
-    row[WEIGHT] *= growth
-    row[AGE] /= growth
+    grow_older(row, WEIGHT, AGE, elapsed / cfg.memory)
     if row[WEIGHT] > LARGEST_WEIGHT:
         _shrink(cfg, row, 1.0 / row[WEIGHT])
 

@@ -37,7 +37,7 @@ from continuarm.core.learners.gradient_fit import (
     surface,
     triangle,
 )
-from continuarm.core.learners.protocol import Learner, register
+from continuarm.core.learners.protocol import Learner, Read, register
 from continuarm.core.request import (
     ALONE,
     Foreseen,
@@ -51,6 +51,8 @@ from continuarm.core.request import (
 __all__ = ["GradientSurface", "GradientSurfaceConfig"]
 
 MOST_JOINT = 64  # dimensions of a decision with a full Hessian; with more, its diagonal is learned
+# of a state that was read: any number, what is counted, the weight
+FARTHEST, MOST_COUNTED, HEAVIEST = 1e225, 2.0**52, 1e30
 MOST_PLACED = 20.0  # gradients that a log can stand for: it may be wrong
 
 
@@ -281,7 +283,9 @@ def rule(cfg: GradientSurfaceConfig, row: Array) -> dict[str, Any] | None:
     }
 
 
-def fits(cfg: GradientSurfaceConfig, rows: Array, pool: Array, free: set[int]) -> bool:
+def fits(cfg: GradientSurfaceConfig, read: Read) -> bool:
+    """Numbers so far from overflowing that what is computed from them is finite."""
+    rows = read.rows
     lengths = [int(row_length(cfg, i)) for i in range(int(size(cfg)))]
     pivots = [
         int(triangle(cfg, block)) + sum(lengths[:i])
@@ -290,10 +294,12 @@ def fits(cfg: GradientSurfaceConfig, rows: Array, pool: Array, free: set[int]) -
     ]
     start = rows[:, START : START + cfg.dy]
     return bool(
-        np.isfinite(rows).all()
+        (abs(rows) <= FARTHEST).all()
         and (rows[:, [SEEN, AGE, SQUARES, DEGREES, LARGEST]] >= 0.0).all()
+        and (rows[:, [SEEN, AGE]] < MOST_COUNTED).all()
+        and (rows[:, SEEN] % 1 == 0.0).all()
         and (rows[:, LARGEST] <= LARGEST_GRADIENT).all()
-        and (rows[:, WEIGHT] > 0.0).all()
+        and ((rows[:, WEIGHT] > 0.0) & (rows[:, WEIGHT] <= HEAVIEST)).all()
         and (rows[:, pivots] > 0.0).all()
         and ((start >= 0.0) & (start <= 1.0)).all()
         and ((rows[:, DEGREES] > 0.0) | (rows[:, SQUARES] == 0.0)).all()

@@ -57,7 +57,6 @@ FORWARD, ALTERNATE, CENTRAL = 0, 1, 2
 PROBES = {"forward": FORWARD, "alternate": ALTERNATE, "central": CENTRAL}
 
 
-
 @dataclass(frozen=True, kw_only=True)
 class KieferWolfowitz:
     """One gradient step per stencil: a centre and a probe in each dimension (Algorithm 1).

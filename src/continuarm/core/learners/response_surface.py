@@ -15,7 +15,7 @@ from continuarm import checks
 from continuarm.core.compiling import Array, compiled, compiled_large, copy_into, fill
 from continuarm.core.learners.boxed_peak import climb, peak
 from continuarm.core.learners.protocol import Learner, Read, register
-from continuarm.core.learners.triangle import LEAST_DEGREES, SMALLEST_PIVOT, rotate
+from continuarm.core.learners.triangle import LEAST_DEGREES, SMALLEST_PIVOT, grow_older, rotate
 from continuarm.core.request import (
     ALONE,
     Foreseen,
@@ -214,9 +214,7 @@ def _features(cfg: ResponseSurfaceConfig, u: Array, y: Array, scale: float, out:
 @compiled_large
 def _age(cfg: ResponseSurfaceConfig, row: Array, elapsed: float) -> None:
     """Let all that is known count less by the factor e^(-elapsed/memory) (eq. 10)."""
-    growth = math.exp(min(elapsed / cfg.memory, 20.0))
-    row[WEIGHT] *= growth
-    row[AGE] /= growth
+    grow_older(row, WEIGHT, AGE, elapsed / cfg.memory)
     if row[WEIGHT] > LARGEST_WEIGHT:
         root = math.sqrt(row[WEIGHT])
         k = _triangle(cfg)
