@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import continuarm as ca
 from continuarm.cli import cli
 from continuarm.core.state import CLOCK
-from continuarm.errors import InputError, ProblemError, SettingsError
+from continuarm.errors import InputError, PolicyError, ProblemError, SettingsError
 from continuarm.live.named import by_name
 
 WORLD = ca.problem("two-communities")
@@ -142,7 +142,7 @@ def test_a_policy_of_ones_own_that_leaves_the_box_is_refused() -> None:
         def ask(self, context: Any) -> Any:
             return [0.5, 1.5]
 
-    with pytest.raises(InputError, match=r"must hold, but got 1\.5"):
+    with pytest.raises(PolicyError, match=r"must hold, but got 1\.5"):
         ca.simulate(Outside, WORLD, horizon=10)
     with pytest.raises(SettingsError, match="must have `ask` and `tell`"):
         ca.simulate(lambda context, decision, horizon, rng: 3, WORLD, horizon=10)

@@ -261,7 +261,7 @@ class Policy(Shell):
         shop opens. The policy itself does not change.
         """
         twin, point = self.copy(rng=0), self.context.centre
-        slope = np.zeros(self.decision.dim) if self.uses_gradient else None
+        slope = np.ones(self.decision.dim) if self.uses_gradient else None
         twin.listen(lambda event: None)
         twin.tell(twin.ask(point), 0.0, gradient=slope)
         twin.forget(twin.ask(point))
