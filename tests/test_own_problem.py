@@ -3,7 +3,7 @@
 import functools
 import math
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -217,3 +217,60 @@ def test_functions_must_not_change_their_arguments() -> None:
 def test_illegal_problems_cannot_exist(changes: dict[str, Any]) -> None:
     with pytest.raises(SettingsError, match="but got"):
         own(**changes)
+
+
+def disturbed(disturbance: Any) -> ca.Problem:
+    return ca.Problem(
+        context=ca.Box.unit(1),
+        decision=ca.Box.unit(1),
+        mean_payoff=lambda x, y: -((y[0] - 0.5 * x[0]) ** 2),
+        best_decision=lambda x: np.array([0.5 * x[0]]),
+        noise=0.0,
+        disturbance=disturbance,
+    )
+
+
+def test_a_disturbance_is_added_to_payoffs_and_not_to_regret() -> None:
+    class Still:
+        payoffs: ClassVar[list[float]] = []
+
+        def __init__(self, context: ca.Box, decision: ca.Box) -> None:
+            pass
+
+        def ask(self, context: Any) -> list[float]:
+            return [0.5 * context[0]]
+
+        def tell(self, decision: Any, payoff: float) -> None:
+            self.payoffs.append(payoff)
+
+    run = ca.simulate(Still, disturbed(lambda rng, i, x: i + x[:, 0]), horizon=50, rng=0)
+    assert run.regret[0, -1] == 0.0
+    assert np.floor(Still.payoffs).tolist() == list(range(50))
+
+
+def test_a_disturbance_is_the_same_live_and_compiled() -> None:
+    world = disturbed(lambda rng, i, x: np.sin(i / 9.0) + rng.standard_normal(len(i)))
+    compiled = ca.simulate("recommended", world, horizon=300, rng=4)
+
+    class Live:
+        def __init__(self, context: ca.Box, decision: ca.Box, *, rng: Any) -> None:
+            self.policy = ca.SurfaceSampling(context, decision, rng=rng)
+
+        def ask(self, context: Any) -> ca.Decision:
+            return self.policy.ask(context)
+
+        def tell(self, decision: ca.Decision, payoff: float) -> None:
+            self.policy.tell(decision, payoff)
+
+    live = ca.simulate(Live, world, horizon=300, rng=4)
+    assert live.regret[0, -1] == pytest.approx(compiled.regret[0, -1], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "bad", [lambda rng, i, x: 1.0, lambda rng, i, x: i * np.nan, lambda rng, i, x: 1 / 0]
+)
+def test_a_disturbance_that_is_none_is_refused(bad: Any) -> None:
+    with pytest.raises(ProblemError, match="`disturbance"):
+        ca.simulate("fixed", disturbed(bad), horizon=10)
+    with pytest.raises(SettingsError, match="`disturbance` must be a function, but got 3"):
+        disturbed(3)

@@ -248,13 +248,15 @@ class TestRegistry:
             assert loaded(tmp_path / theme.name, theme.read_text("utf-8")).WORLDS
 
     def test_names_and_tags(self) -> None:
-        assert len(problem_names()) == len(set(problem_names())) == 54
+        assert len(problem_names()) == len(set(problem_names())) == 67
         assert len(problem_names("suite")) == 53
-        assert set(problem_names()) - set(problem_names("suite")) == {"quadratic"}
+        others = set(problem_names()) - set(problem_names("suite"))
+        assert others == {"quadratic", *problem_names("street")}
         assert len(problem_names("unseen")) == 12
         assert set(problem_names("unseen")) < set(problem_names("suite"))
         assert {name for name, _ in NAMED} == set(problem_names("named"))
-        with pytest.raises(SettingsError, match=r"one of \['named', 'suite', 'unseen'\], but got"):
+        tags = r"one of \['named', 'street', 'suite', 'unseen'\], but got"
+        with pytest.raises(SettingsError, match=tags):
             problem_names("seen")
 
     def test_every_world_has_its_name(self) -> None:

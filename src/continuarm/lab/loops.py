@@ -75,6 +75,7 @@ class Block(NamedTuple):
     best: Array  # the best mean payoffs of the last of them, up to STOP
     noises: Array
     slope_noises: Array
+    added: Array  # to the payoffs, whatever is decided
     bins: Any  # numbers of bins; 0: the bin is not made yet
 
 
@@ -90,7 +91,7 @@ class Late(NamedTuple):
 
 
 WORLD = tuple_type(LIMITS, WHOLES, WORDS, types.npy_rng, named=World)
-BLOCK = tuple_type(MATRIX, VECTOR, VECTOR, MATRIX, WHOLES, named=Block)
+BLOCK = tuple_type(MATRIX, VECTOR, VECTOR, MATRIX, VECTOR, WHOLES, named=Block)
 LATE = tuple_type(WHOLES, WHOLES, WHOLES, MATRIX, types.int64[:, ::1], WHOLES, named=Late)
 
 
@@ -136,6 +137,7 @@ def _ask(
     payoff = expected + noise * block.noises[t]
     if plan[SAMPLED]:
         payoff = sample_at(world.functions[1])(context, value, world.rng)
+    payoff += block.added[t]
     regret = block.best[t - plan[STOP] + block.best.shape[0]] - expected
     sound = abs(payoff) <= largest and abs(regret) <= largest  # no NaN is
     if plan[SLOPED]:

@@ -109,7 +109,8 @@ class CompiledRun:
             self._begin(block)
         model, plan = self.life.model, self.plan
         best = self.problem.best_many(block.contexts[start:stop])[1]
-        ahead = loops.Block(block.contexts, best, block.noises, block.slope_noises, self.bins)
+        drawn = block.noises, block.slope_noises, block.added
+        ahead = loops.Block(block.contexts, best, *drawn, self.bins)
         late = () if self.late is None else (self.late.bundle,)
         plan[loops.START], plan[loops.STOP], plan[loops.MADE_LATER] = start, stop, 0
         self.numbers[loops.REGRET] = total
@@ -211,6 +212,7 @@ class LiveRun:
             payoff, slope = expected + problem.noise * block.noises[t], None
             if problem.sources.sample_payoff is not None:
                 payoff = float(problem.functions.sample(x, value, self.rng))
+            payoff += float(block.added[t])
             if self.sloped:
                 problem.fill_gradient(x, value, self.slope)
         if self.sloped:

@@ -22,6 +22,7 @@ class Block(NamedTuple):
     contexts: Array
     noises: Array
     slope_noises: Array
+    added: Array  # to the payoffs, whatever is decided
     delays: NDArray[np.int64]
 
 
@@ -34,6 +35,7 @@ class Streams:
         self.contexts, self.noise = np.random.default_rng(contexts), np.random.default_rng(noise)
         self.policy = np.random.default_rng(policy)
         self.slope_noise, self.delays = map(np.random.default_rng, noise.spawn(2))
+        self.disturbance, self.drawn = np.random.default_rng(noise.spawn(1)[0]), 0
         held_out = np.random.default_rng(contexts.spawn(1)[0])
         self.held_out = problem.draw_contexts(held_out, HELD_OUT)
         self.held_out_best = problem.best_many(self.held_out)[1]
@@ -51,7 +53,9 @@ class Streams:
         delays = np.zeros(BLOCK, np.int64)
         if not problem.feedback.at_once:
             delays = problem.feedback.draw(self.delays, BLOCK)
-        return Block(contexts, noises, slopes, delays)
+        added = problem.disturb(self.disturbance, self.drawn, contexts)
+        self.drawn += BLOCK
+        return Block(contexts, noises, slopes, added, delays)
 
 
 def generator_seed(rng: Generator | int | None) -> SeedSequence:

@@ -5,7 +5,7 @@ from copy import copy
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from continuarm.box import Box
 from continuarm.checks import number
@@ -28,6 +28,7 @@ from continuarm.problems.functions import (
 __all__ = ["Problem"]
 
 Contexts = Callable[[np.random.Generator, int], Array]
+Disturbance = Callable[[np.random.Generator, NDArray[np.int64], Array], Array]
 Prepared = TypeVar("Prepared")
 CHECKED = 8  # contexts at which a new problem's functions are tried
 
@@ -49,6 +50,8 @@ class Problem:
     curvature, curvature_max : M1 and M5, the smallest and largest curvature on the unit cube.
     noise : standard deviation of the Gaussian noise, at least 0.
     contexts : `"uniform"`, or `(rng, n) -> (n, dx)` points of the context box.
+    disturbance : what is added to payoffs whatever is decided: `(rng, i, x) -> n numbers` for
+        the decisions number `i`, from 0 on, and their contexts `x`. Regret does not count it.
     name : what tables and figures call it.
 
     >>> def profit(x, y):
@@ -71,6 +74,7 @@ class Problem:
         curvature_max: float | None = None,
         noise: float = 0.1,
         contexts: Literal["uniform"] | Contexts = "uniform",
+        disturbance: Disturbance | None = None,
         name: str = "problem",
     ) -> None:
         for option, box in (("context", context), ("decision", decision)):
@@ -86,6 +90,8 @@ class Problem:
             raise SettingsError(
                 f'`contexts` must be "uniform" or a function, but got {contexts!r}'
             )
+        if disturbance is not None and not callable(disturbance):
+            raise SettingsError(f"`disturbance` must be a function, but got {disturbance!r}")
         self.context, self.decision = context, decision
         self.curvature, self.curvature_max = curvature, curvature_max
         self.noise, self.name = float(noise), name
@@ -94,7 +100,7 @@ class Problem:
             if function is not None and not callable(function):
                 raise SettingsError(f"`{option}` must be a function, but got {function!r}")
         self.feedback = AT_ONCE
-        self._contexts = contexts
+        self._contexts, self._disturbance = contexts, disturbance
         self._functions: Functions | None = None
         self._fill_gradient: Callable[[Array, Array, Array], None] | None = None
 
@@ -119,6 +125,7 @@ class Problem:
             curvature_max=self.curvature_max,
             noise=noise,
             contexts=self._contexts,
+            disturbance=self._disturbance,
             name=self.name,
         )
         other.feedback = self.feedback
@@ -198,6 +205,19 @@ class Problem:
         if not ((self.context.low <= drawn) & (drawn <= self.context.high)).all():
             raise ProblemError(f"`contexts` must draw points of {self.context}, but did not")
         return drawn
+
+    def disturb(self, rng: np.random.Generator, first: int, contexts: Array) -> Array:
+        """What is added to the payoffs of the decisions from number `first` on."""
+        if self._disturbance is None:
+            return np.zeros(len(contexts))
+        numbers = np.arange(first, first + len(contexts))
+        with OwnCode(ProblemError, "`disturbance(rng, i, x)` must give numbers"):
+            added = np.ascontiguousarray(self._disturbance(rng, numbers, contexts), np.float64)
+        if added.shape != numbers.shape or not np.isfinite(added).all():
+            raise ProblemError(
+                f"`disturbance` must give {len(numbers)} finite numbers, but got {added!r}"
+            )
+        return added
 
     def mean_payoff(
         self, context: ArrayLike | Mapping[str, float], decision: ArrayLike | Mapping[str, float]

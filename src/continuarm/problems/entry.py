@@ -10,12 +10,13 @@ from continuarm.errors import ProblemError, SettingsError
 from continuarm.own_code import OwnCode
 from continuarm.problems.definition import Problem
 
-__all__ = ["NAMED", "SUITE", "SUITE_AND_NAMED", "UNSEEN", "Entries", "Entry"]
+__all__ = ["NAMED", "STREET", "SUITE", "SUITE_AND_NAMED", "UNSEEN", "Entries", "Entry"]
 
 SUITE = ("suite",)  # policies are compared on it
 UNSEEN = ("suite", "unseen")  # written, and first run, when the policies were finished
 NAMED = ("named",)  # one of the six that the docs describe, with its settings
 SUITE_AND_NAMED = ("suite", "named")
+STREET = ("street",)  # worlds that do not keep still
 
 
 class Entry(NamedTuple):

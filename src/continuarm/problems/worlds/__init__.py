@@ -12,6 +12,7 @@ from continuarm.problems.worlds import (
     quadratics,
     randomness,
     shapes,
+    street,
 )
 
 __all__ = ["THEMES"]
@@ -27,4 +28,5 @@ THEMES: tuple[Entries, ...] = (
     edges_and_jumps.WORLDS,
     dimensions.WORLDS,
     randomness.WORLDS,
+    street.WORLDS,
 )
