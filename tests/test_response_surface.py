@@ -12,6 +12,7 @@ from continuarm.core.compiling import Array
 from continuarm.core.learners import response_surface as rs
 from continuarm.core.learners.boxed_peak import climb, peak
 from continuarm.core.learners.response_surface import ResponseSurface, ResponseSurfaceConfig
+from continuarm.core.learners.surface import layout
 from continuarm.core.request import ALONE, Foreseen, Observation, Region, Request
 
 NO_POOL = np.empty((0, 0))
@@ -38,7 +39,7 @@ class Surface:
         self.weights: list[float] = []
 
     def tell(self, u: Array, y: Array, z: float) -> Foreseen:
-        self.weights.append(self.row[rs.WEIGHT])
+        self.weights.append(self.row[layout.WEIGHT])
         self.observed.append((u, y, z))
         seen = Observation(u, y, z, np.empty(0), 1.0, ALONE, True)
         return rs.tell(self.cfg, self.row, NO_POOL, seen, self.work)
@@ -75,7 +76,7 @@ class Surface:
 
     def triangle(self, row: Array | None = None) -> tuple[Array, Array]:
         row = self.row if row is None else row
-        r, d, k = np.zeros((self.p, self.p)), np.zeros(self.p), rs.TRIED + 2 * self.cfg.dy
+        r, d, k = np.zeros((self.p, self.p)), np.zeros(self.p), layout.TRIED + 2 * self.cfg.dy
         for i in range(self.p):
             r[i, i:] = row[k : k + self.p - i]
             d[i] = row[k + self.p - i]
@@ -110,18 +111,20 @@ def test_the_triangle_is_weighted_least_squares(
 def test_residual_and_score_are_one_step_ahead(dx: int, dy: int, terms: int, varying: int) -> None:
     surface = Surface(dx, dy, terms, varying)
     surface.play(2 * surface.p)
-    squares, degrees = surface.row[rs.SQUARES], surface.row[rs.DEGREES]
+    squares, degrees = surface.row[layout.SQUARES], surface.row[layout.DEGREES]
     a, b = surface.normal()
     phi = surface.features(*surface.observed[-1][:2])
-    w, z = surface.row[rs.WEIGHT], 0.7
+    w, z = surface.row[layout.WEIGHT], 0.7
     h = w * phi @ np.linalg.solve(a, phi)
     e = z - surface.observed[0][2] - phi @ np.linalg.solve(a, b)
     foreseen = surface.tell(*surface.observed[-1][:2], z)
     assert foreseen.square == pytest.approx(e**2 / (1 + h), rel=1e-8)
     assert foreseen.spread == pytest.approx(-0.5 * np.log(1 + h), rel=1e-8)
-    gained = surface.row[rs.DEGREES] - degrees
+    gained = surface.row[layout.DEGREES] - degrees
     assert gained == pytest.approx(w / (1 + h), rel=1e-9)
-    assert surface.row[rs.SQUARES] - squares == pytest.approx(gained * e**2 / (1 + h), rel=1e-8)
+    assert surface.row[layout.SQUARES] - squares == pytest.approx(
+        gained * e**2 / (1 + h), rel=1e-8
+    )
 
 
 def test_old_observations_fade_like_a_power_of_their_age() -> None:
@@ -152,10 +155,10 @@ def test_a_child_has_its_parents_surface_in_its_own_units(
         assert its @ mean_child == pytest.approx(mine @ mean, rel=1e-9)
         sds = [np.linalg.norm(np.linalg.solve(t.T, f)) for t, f in ((r, mine), (r_child, its))]
         # the child's observations weigh a quarter, and its next one weighs 1
-        assert sds[1] == pytest.approx(2 * sds[0] * np.sqrt(surface.row[rs.WEIGHT]), rel=1e-9)
-    assert child[rs.AGE] == surface.row[rs.AGE] / 4
-    assert child[rs.SQUARES] / child[rs.DEGREES] == pytest.approx(
-        surface.row[rs.SQUARES] / surface.row[rs.DEGREES]
+        assert sds[1] == pytest.approx(2 * sds[0] * np.sqrt(surface.row[layout.WEIGHT]), rel=1e-9)
+    assert child[layout.AGE] == surface.row[layout.AGE] / 4
+    assert child[layout.SQUARES] / child[layout.DEGREES] == pytest.approx(
+        surface.row[layout.SQUARES] / surface.row[layout.DEGREES]
     )
 
 
@@ -168,9 +171,9 @@ def test_decisions_are_the_peaks_of_surfaces_drawn_from_the_posterior() -> None:
         surface.tell(np.empty(0), y, float(z))
     a, b = surface.normal()
     mean = np.linalg.solve(a, b)
-    variance = surface.row[rs.SQUARES] / surface.row[rs.DEGREES]
+    variance = surface.row[layout.SQUARES] / surface.row[layout.DEGREES]
     assert variance == pytest.approx(0.01, rel=0.15)
-    spread = surface.cfg.spread**2 * variance * surface.row[rs.WEIGHT]
+    spread = surface.cfg.spread**2 * variance * surface.row[layout.WEIGHT]
     draws = surface.rng.multivariate_normal(mean, spread * np.linalg.inv(a), 20_000)
     expected = 0.5 - 0.5 * draws[:, 1] / draws[:, 2]
     y, peaks = np.empty(1), []

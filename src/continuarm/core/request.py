@@ -55,9 +55,12 @@ class Foreseen(NamedTuple):
 
     square: float  # r² = e²/(1+h), e the error and h the prediction's share of the variance
     spread: float  # -½ ln(1+h)
+    forgotten: float  # how much of the payoffs' level was forgotten on purpose, before it
+    began: bool  # to follow the level just now: what challengers led by says nothing any more
+    follows: bool  # the level: a level that moves looks like evidence
 
 
-UNFORESEEN = Foreseen(0.0, 0.0)
+UNFORESEEN = Foreseen(0.0, 0.0, 0.0, False, False)
 
 
 class Learned(NamedTuple):

@@ -4,13 +4,14 @@ import json
 from typing import Any
 
 from continuarm.box import Box
+from continuarm.core.compiling import Array
 from continuarm.core.model import Rule
 from continuarm.live.reader import VERSION
 
 __all__ = ["export"]
 
 
-def export(name: str, context: Box, decision: Box, rules: list[Rule]) -> str:
+def export(name: str, context: Box, decision: Box, start: Array, rules: list[Rule]) -> str:
     """The table in JSON; boxes of bins are on the unit cube, `best` in units of the decision."""
     bins = []
     for low, high, told, best, follows in rules:
@@ -23,6 +24,7 @@ def export(name: str, context: Box, decision: Box, rules: list[Rule]) -> str:
         "policy": name,
         "context": _box(context),
         "decision": _box(decision),
+        "start": start.tolist(),  # on the unit cube
         "bins": bins,
     }
     return json.dumps(table, allow_nan=False)

@@ -273,7 +273,8 @@ class Policy(Shell):
         """What it has learned as a table in JSON, from which `continuarm.Reader` decides."""
         with self.gate:
             rules = self._life.model.rules(self._life.limits)
-        return export(self.name, self.context, self.decision, rules)
+            start = self._life.limits.start
+        return export(self.name, self.context, self.decision, start, rules)
 
     def learn_from(self, table: Any, *, payoff: str = "payoff") -> None:
         """Start from the log of an older rule: one row per decision, in the order of time.

@@ -15,6 +15,7 @@ __all__ = ["VERSION", "Reader"]
 VERSION = 2
 STILL = 1e-9  # as in the policy itself: a round that moves no coordinate further is the last
 ROUNDS = 8
+STEPS = 64  # between the start and the peak (eq. 12 of the recommended policy's page)
 LARGEST = 1.7976931348623157e308  # the largest float
 
 Vector = list[float]
@@ -43,6 +44,7 @@ class Reader:
         self.context: dict[str, Any] = table["context"]
         self.decision: dict[str, Any] = table["decision"]
         self.bins: list[dict[str, Any]] = table["bins"]
+        self.start: Vector = table["start"]
 
     def decide(self, context: Mapping[str, float] | Sequence[float] = ()) -> Vector:
         """The best decision known for a context, as `recommend` would answer."""
@@ -56,7 +58,7 @@ class Reader:
                 found = bin_
         if "terms" not in found:
             return list(found["best"])
-        unit = _peak_of(found, x)
+        unit = _centre_of(found, x, self.start) if "trust" in found else _peak_of(found, x)
         low, high = self.decision["low"], self.decision["high"]
         return [min(max(a + y * (b - a), a), b) for y, a, b in zip(unit, low, high, strict=True)]
 
@@ -103,6 +105,8 @@ def _is_table(table: dict[str, Any]) -> bool:
     try:
         context, decision, bins = table["context"], table["decision"], table["bins"]
         fits = all(_is_box(box) for box in (context, decision))
+        dy = len(decision["names"])
+        fits = fits and _is_within(table["start"], [0.0] * dy, [1.0] * dy)
         return fits and bool(bins) and all(_is_bin(bin_, context, decision) for bin_ in bins)
     except (AttributeError, KeyError, TypeError, ValueError):
         return False
@@ -135,6 +139,22 @@ def _is_bin(bin_: dict[str, Any], context: dict[str, Any], decision: dict[str, A
         and all(len(row) <= len(terms) for row in bin_["by_context"])
         and ends
         and all(a <= b for a, b in zip(low, high, strict=True))
+        and ("trust" not in bin_ or _has_centre(bin_))
+    )
+
+
+def _has_centre(bin_: dict[str, Any]) -> bool:
+    """Whether what eq. 12 needs is there."""
+    gates, columns = bin_["gates"], bin_["triangle"]
+    size = len(bin_["terms"]) + sum(len(row) for row in bin_["by_context"])
+    return (
+        _are_numbers([bin_["trust"], *gates], size + 1)
+        and bin_["trust"] >= 0.0
+        and all(0.0 <= gate <= 1.0 for gate in gates)
+        and isinstance(columns, list)
+        and len(columns) == size
+        and all(_are_numbers(column, j + 1) for j, column in enumerate(columns))
+        and all(column[-1] > 0.0 for column in columns)
     )
 
 
@@ -156,17 +176,86 @@ def _is_within(values: Any, low: Vector, high: Vector) -> bool:
     )
 
 
+def _within_bin(bin_: dict[str, Any], x: Vector) -> Vector:
+    """The context scaled to [-1, 1] in its bin."""
+    ends = zip(x, bin_["low"], bin_["high"], strict=True)
+    return [(2.0 * v - low - high) / (high - low) for v, low, high in ends]
+
+
+def _terms(bin_: dict[str, Any], u: Vector) -> Vector:
+    """The coefficients that hold for this context."""
+    terms: Vector = list(bin_["terms"])
+    for v, slopes in zip(u, bin_["by_context"], strict=True):
+        for k, slope in enumerate(slopes):
+            terms[k] += slope * v
+    return terms
+
+
 def _peak_of(bin_: dict[str, Any], x: Vector) -> Vector:
     """Where the bin's quadratic is highest for this context, on the unit cube."""
-    terms: Vector = list(bin_["terms"])
-    for v, low, high, slopes in zip(x, bin_["low"], bin_["high"], bin_["by_context"], strict=True):
-        u = (2.0 * v - low - high) / (high - low)
-        for k, slope in enumerate(slopes):
-            terms[k] += slope * u
     d = bin_["dimensions"]
+    return _tried(bin_, _highest(_terms(bin_, _within_bin(bin_, x)), [-1.0] * d, [1.0] * d))
+
+
+def _centre_of(bin_: dict[str, Any], x: Vector, start: Vector) -> Vector:
+    """The surest point between the start and the peak (eq. 12), on the unit cube."""
+    u, (lowest, highest) = _within_bin(bin_, x), bin_["tried"]
+    terms, v0 = _terms(bin_, u), [2.0 * s - 1.0 for s in start]
+    low = [2.0 * min(a, s) - 1.0 for a, s in zip(lowest, start, strict=True)]
+    high = [2.0 * max(b, s) - 1.0 for b, s in zip(highest, start, strict=True)]
+    best = _highest(terms, low, high)
+    a, b = _way(bin_, u, v0, best)
+    gain, bend = _dot(terms, a), _dot(terms, b)
+    aa, ab, bb = _spread(bin_, a, b)
+    most, at = 0.0, 0.0
+    for step in range(1, STEPS + 1):
+        t = step / STEPS
+        error = max(aa + t * (2.0 * ab + t * bb), 0.0) ** 0.5
+        bound = t * (gain + t * bend - bin_["trust"] * error)
+        if bound > most:
+            most, at = bound, t
+    moved = [s + at * (v - s) for s, v in zip(v0, best, strict=True)]
+    middle = [0.5 if v != v else 0.5 + 0.5 * v for v in moved]  # numbers too large give no peak
+    return [min(max(v, 0.0), 1.0) for v in middle]
+
+
+def _way(bin_: dict[str, Any], u: Vector, v0: Vector, best: Vector) -> tuple[Vector, Vector]:
+    """The features on the way from the start to the peak less those at the start: ta + t²b."""
+    d = len(v0)
+    way = [v - s for v, s in zip(best, v0, strict=True)]
+    a = [*way, *(s * w for s, w in zip(v0, way, strict=True))]
+    b = [0.0] * d + [0.5 * w * w for w in way]
+    if len(bin_["terms"]) > 2 * d:
+        for i in range(d):
+            for j in range(i + 1, d):
+                a.append(v0[i] * way[j] + v0[j] * way[i])
+                b.append(way[i] * way[j])
+    for v, slopes in zip(u, bin_["by_context"], strict=True):
+        for k in range(len(slopes)):
+            a.append(v * a[k])
+            b.append(v * b[k])
+    return a, b
+
+
+def _spread(bin_: dict[str, Any], a: Vector, b: Vector) -> tuple[float, float, float]:
+    """|x_a|², x_a·x_b and |x_b|² of x = √f R⁻ᵀa; the triangle is given column by column."""
+    xa: Vector = []
+    xb: Vector = []
+    for j, column in enumerate(bin_["triangle"]):
+        xa.append((a[j] - _dot(column, xa)) / column[-1])
+        xb.append((b[j] - _dot(column, xb)) / column[-1])
+    gates = bin_["gates"]
+    weighed = [f * x for f, x in zip(gates, xa, strict=True)]
+    square = sum(f * x * x for f, x in zip(gates, xb, strict=True))
+    return _dot(weighed, xa), _dot(weighed, xb), square
+
+
+def _highest(terms: Vector, low: Vector, high: Vector) -> Vector:
+    """Where between `low` and `high` the quadratic with these coefficients is highest."""
+    d = len(low)
     slope, bends, twists = terms[:d], terms[d : 2 * d], terms[2 * d :]
     if not twists:
-        return _tried(bin_, [_peak(g, h) for g, h in zip(slope, bends, strict=True)])
+        return [_peak(*each) for each in zip(slope, bends, low, high, strict=True)]
     hessian = [[0.0] * d for _ in range(d)]
     k = 0
     for i in range(d):
@@ -174,7 +263,7 @@ def _peak_of(bin_: dict[str, Any], x: Vector) -> Vector:
         for j in range(i + 1, d):
             hessian[i][j] = hessian[j][i] = twists[k]
             k += 1
-    return _tried(bin_, _climb(slope, hessian))
+    return _climb(slope, hessian, low, high)
 
 
 def _tried(bin_: dict[str, Any], peak: Vector) -> Vector:
@@ -189,29 +278,30 @@ def _dot(a: Vector, b: Vector) -> float:
     return sum(p * q for p, q in zip(a, b, strict=False))
 
 
-def _peak(slope: float, bend: float) -> float:
-    """Where in [-1, 1] `slope v + ½ bend v²` is highest."""
+def _peak(slope: float, bend: float, low: float, high: float) -> float:
+    """Where in [low, high] `slope v + ½ bend v²` is highest."""
     if bend < 0.0:
-        return min(max(-slope / bend, -1.0), 1.0)
-    return 1.0 if slope > 0.0 else -1.0
+        return min(max(-slope / bend, low), high)
+    return high if slope + 0.5 * bend * (low + high) > 0.0 else low
 
 
-def _climb(slope: Vector, hessian: Matrix) -> Vector:
-    """Where in [-1, 1]^d `slope·v + ½ vᵀHv` is highest: Newton steps, and sweeps."""
+def _climb(slope: Vector, hessian: Matrix, low: Vector, high: Vector) -> Vector:
+    """Where between `low` and `high` `slope·v + ½ vᵀHv` is highest: Newton steps, and sweeps."""
     d = len(slope)
-    v = [0.0] * d
+    v = [min(max(0.0, a), b) for a, b in zip(low, high, strict=True)]
     for _ in range(2 * d + ROUNDS):
-        step = _newton(slope, hessian, v)
+        step = _newton(slope, hessian, v, low, high)
         if step is not None:
             reach = 1.0
             for j in range(d):
                 if step[j] != 0.0:
-                    reach = min(reach, ((1.0 if step[j] > 0.0 else -1.0) - v[j]) / step[j])
-            v = [min(max(v[j] + reach * step[j], -1.0), 1.0) for j in range(d)]
+                    edge = high[j] if step[j] > 0.0 else low[j]
+                    reach = min(reach, (edge - v[j]) / step[j])
+            v = [min(max(v[j] + reach * step[j], low[j]), high[j]) for j in range(d)]
         moved = 0.0
         for j in range(d):
             push = slope[j] - hessian[j][j] * v[j] + _dot(hessian[j], v)
-            new = _peak(push, hessian[j][j])
+            new = _peak(push, hessian[j][j], low[j], high[j])
             moved = max(moved, abs(new - v[j]))
             v[j] = new
         if moved <= STILL:
@@ -219,14 +309,14 @@ def _climb(slope: Vector, hessian: Matrix) -> Vector:
     return v
 
 
-def _newton(slope: Vector, hessian: Matrix, v: Vector) -> Vector | None:
+def _newton(slope: Vector, hessian: Matrix, v: Vector, low: Vector, high: Vector) -> Vector | None:
     """The Newton step of the coordinates not pressed to their edge; None: H is not negative."""
     d = len(v)
     push = [slope[j] + _dot(hessian[j], v) for j in range(d)]
     free = [
         j
         for j in range(d)
-        if not ((v[j] >= 1.0 and push[j] >= 0.0) or (v[j] <= -1.0 and push[j] <= 0.0))
+        if not ((v[j] >= high[j] and push[j] >= 0.0) or (v[j] <= low[j] and push[j] <= 0.0))
     ]
     factor: Matrix = []  # of -H on the free coordinates, by Cholesky
     for row, j in enumerate(free):

@@ -140,7 +140,7 @@ def _learn(
     row[SEEN] += 1.0
     row[AGE] += 1.0
     row[WEIGHT] /= 1.0 - cfg.fade / (row[AGE] + cfg.grace)  # eq. 2
-    return Foreseen(square, spread), variance
+    return Foreseen(square, spread, 0.0, False, False), variance
 
 
 @compiled

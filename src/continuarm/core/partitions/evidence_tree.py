@@ -300,14 +300,15 @@ def observe(
     nodes[node, RENEWER_LEAD] += min(max(score, -cfg.largest), cfg.largest)
     # all challengers follow a drift faster than the bin: halves must do better than the whole
     ahead = max(nodes[node, RENEWER_LEAD], 0.0) if cfg.drift > 0.0 else 0.0
-    winner, lead = _tell_halves(cfg, lcfg, nodes[node], rows, learned, space, ahead)
-    if nodes[node, RENEWER_LEAD] >= max(lead, cfg.renew_lead):
+    caution = CAUTION if foreseen.follows else 1.0
+    winner, lead = _tell_halves(cfg, lcfg, nodes[node], rows, learned, space, ahead, caution)
+    if nodes[node, RENEWER_LEAD] >= max(lead, caution * cfg.renew_lead):
         replace(state, row, renewer)
         nodes[node, ROW], nodes[node, RENEWER] = renewer, row
         nodes[node, STATE] = WANTED
     elif winner >= 0 and (cfg.drift == 0.0 or kept >= cfg.drift):
         _split(cfg, state, node, winner)
-    elif learner.progress(lcfg, rows[row, HEAD:]) >= nodes[node, DUE]:
+    elif foreseen.began or learner.progress(lcfg, rows[row, HEAD:]) >= nodes[node, DUE]:
         nodes[node, STATE] = WANTED
 
 
@@ -320,6 +321,7 @@ def _tell_halves(
     learned: Learned,
     space: Space,
     ahead: float,
+    caution: float,
 ) -> tuple[int, float]:
     """Tell the halves that hold the context; where in the node the winners stand, their lead."""
     dx, winner, best = cfg.dx, -1, 0.0
@@ -340,7 +342,8 @@ def _tell_halves(
             score = learner.challenge(lcfg, rows[row, HEAD:], seen, foreseen, space.work)
             lead = node[half + LEAD * dx] + min(max(score, -cfg.largest), cfg.largest)
             node[half + LEAD * dx] = lead
-            if lead >= max(best, ahead + (cfg.split_lead if kind == 0 else cfg.fresh_lead)):
+            needed = caution * (cfg.split_lead if kind == 0 else cfg.fresh_lead)
+            if lead >= max(best, ahead + needed):
                 winner, best = half, lead
         u[axis] = kept
     return winner, best

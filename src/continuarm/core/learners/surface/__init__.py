@@ -1,0 +1,1 @@
+"""The parts of a response surface, one idea per file."""

@@ -1,0 +1,142 @@
+"""The safe centre: how far payoffs speak for leaving the start (eq. 11 to 13).
+
+Legend: v0 the start and v̂ the peak of the fitted surface, in [-1, 1]^dy; f the gates.
+"""
+
+import math
+
+from continuarm.core.compiling import Array, compiled, compiled_large, fill
+from continuarm.core.learners.boxed_peak import climb, peak
+from continuarm.core.learners.surface.layout import (
+    DEGREES,
+    KNOWN,
+    SQUARES,
+    TRIED,
+    WEIGHT,
+    ResponseSurfaceConfig,
+    baseline,
+    size,
+    triangle,
+)
+from continuarm.core.learners.surface.triangle import spread
+from continuarm.core.request import Region, Request
+
+__all__ = ["centre", "fill_gates", "highest", "least_trust"]
+
+STEPS = 64  # between the start and the peak
+PER_DIMENSION = 0.5
+
+
+@compiled_large
+def fill_gates(cfg: ResponseSurfaceConfig, row: Array, gates: Array) -> None:
+    """How far the slopes, and the curvatures, that vary with the context are believed (eq. 11).
+
+    With one context dimension all of it is: there are too few of them to be misled.
+    """
+    fill(gates, 1.0)
+    if not cfg.gated or cfg.dx < 2 or cfg.varying == 0:
+        return
+    p, begin = size(cfg), baseline(cfg) + cfg.terms
+    slopes = bends = 0.0
+    k = triangle(cfg)
+    for i in range(p):
+        d = row[k + p - i]
+        if i >= begin and (i - begin) % cfg.varying < cfg.dy:
+            slopes += d * d
+        elif i >= begin:
+            bends += d * d
+        k += p - i + 1
+    noise = cfg.dx * row[WEIGHT] * row[SQUARES] / row[DEGREES]
+    gates[0] = min(max(slopes / (cfg.dy * noise) - 1.0, 0.0), 1.0)
+    if cfg.varying > cfg.dy:
+        gates[1] = min(max(bends / ((cfg.varying - cfg.dy) * noise) - 1.0, 0.0), 1.0)
+
+
+@compiled_large
+def highest(
+    cfg: ResponseSurfaceConfig, theta: Array, region: Region, work: Array, v: Array
+) -> None:
+    """Where in a region of [-1, 1]^dy the surface with these coefficients is highest (eq. 6)."""
+    dy, first = cfg.dy, baseline(cfg)
+    slopes, bends = theta[first : first + dy], theta[first + dy : first + 2 * dy]
+    if cfg.terms > 2 * dy:
+        climb(slopes, bends, theta[first + 2 * dy : first + cfg.terms], region, work, v)
+    else:
+        for j in range(dy):
+            v[j] = peak(slopes[j], bends[j], region.low[j], region.high[j])
+
+
+@compiled
+def least_trust(cfg: ResponseSurfaceConfig, row: Array) -> float:
+    """z s√w of eq. 12."""
+    z = 1.0 + 2.0 * size(cfg) / row[KNOWN] + PER_DIMENSION * (math.sqrt(cfg.dy) - 1.0)
+    return float(z * math.sqrt(row[WEIGHT] * row[SQUARES] / row[DEGREES]))
+
+
+@compiled_large
+def centre(
+    cfg: ResponseSurfaceConfig,
+    row: Array,
+    request: Request,
+    gates: Array,
+    mean: Array,
+    work: Array,
+    c: Array,
+) -> None:
+    """Fill `c`, in [-1, 1]^dy: the point on the way from the start to the peak, nothing beyond
+    what was tried, that is surest to be better than the start (eq. 12)."""
+    p, dy, first = size(cfg), cfg.dy, baseline(cfg)
+    a, b, rest = work[:p], work[p : 2 * p], work[2 * p + 3 * dy :]
+    low, high = work[2 * p : 2 * p + dy], work[2 * p + dy : 2 * p + 2 * dy]
+    best, region = work[2 * p + 2 * dy : 2 * p + 3 * dy], request.region
+    for j in range(dy):
+        start = min(max(request.start[j], region.low[j]), region.high[j])
+        low[j] = 2.0 * max(region.low[j], min(row[TRIED + j], start)) - 1.0
+        high[j] = 2.0 * min(region.high[j], max(row[TRIED + dy + j], start)) - 1.0
+        c[j] = 2.0 * start - 1.0
+    highest(cfg, mean, Region(low, high, False), rest, best)
+    _fill_way(cfg, request.u, c, best, a, b)
+    gain = bend = 0.0
+    for k in range(first, first + cfg.terms):
+        gain += mean[k] * a[k]
+        bend += mean[k] * b[k]
+    aa, ab, bb = spread(cfg, row, gates, a, b)
+    t = _surest(gain, bend, least_trust(cfg, row), aa, ab, bb)
+    for j in range(dy):
+        c[j] += t * (best[j] - c[j])
+
+
+@compiled
+def _fill_way(
+    cfg: ResponseSurfaceConfig, u: Array, start: Array, best: Array, a: Array, b: Array
+) -> None:
+    """The features at v0 + t(v̂ - v0) less those at v0 are ta + t²b."""
+    dy, first = cfg.dy, baseline(cfg)
+    for j in range(dy):
+        way = best[j] - start[j]
+        a[first + j], b[first + j] = way, 0.0
+        a[first + dy + j], b[first + dy + j] = start[j] * way, 0.5 * way * way
+    k = first + 2 * dy
+    if cfg.terms > 2 * dy:
+        for j in range(dy):
+            for other in range(j + 1, dy):
+                way, beside = best[j] - start[j], best[other] - start[other]
+                a[k], b[k] = start[j] * beside + start[other] * way, way * beside
+                k += 1
+    for i in range(cfg.dx):
+        for j in range(cfg.varying):
+            a[k], b[k] = u[i] * a[first + j], u[i] * b[first + j]
+            k += 1
+
+
+@compiled
+def _surest(gain: float, bend: float, trust: float, aa: float, ab: float, bb: float) -> float:
+    """Where between 0 and 1 the lower bound of what is gained is highest (eq. 12)."""
+    best = at = 0.0
+    for step in range(1, STEPS + 1):
+        t = step / STEPS
+        error = math.sqrt(max(aa + t * (2.0 * ab + t * bb), 0.0))
+        bound = t * (gain + t * bend - trust * error)
+        if bound > best:
+            best, at = bound, t
+    return at

@@ -1,0 +1,68 @@
+"""What a child knows: its parent's surface in the child's own u (eq. 8)."""
+
+import math
+
+from continuarm.core.compiling import Array, compiled, compiled_large, copy_into
+from continuarm.core.learners.surface import layout
+from continuarm.core.learners.surface.layout import ResponseSurfaceConfig, baseline, size, triangle
+from continuarm.core.learners.triangle import SMALLEST_PIVOT
+
+__all__ = ["hand_down"]
+
+
+@compiled_large
+def hand_down(
+    cfg: ResponseSurfaceConfig, parent: Array, child: Array, low: Array, high: Array, keep: float
+) -> None:
+    """The parent's surface in the child's u, its observations with weight `keep` (eq. 8)."""
+    dx, p = cfg.dx, size(cfg)
+    copy_into(child, parent)
+    child[layout.SEEN] = child[layout.RUN] = child[layout.OFFSET] = child[layout.LEAD] = 0.0
+    child[layout.AGE] *= keep
+    child[layout.SQUARES] *= keep / parent[layout.WEIGHT]
+    child[layout.DEGREES] *= keep / parent[layout.WEIGHT]
+    child[layout.WEIGHT] = 1.0
+    factor = math.sqrt(keep / parent[layout.WEIGHT])
+    first = baseline(cfg)
+    k = triangle(cfg)
+    for i in range(p):
+        length, base = p - i, k - i  # child[base + j] is entry (i, j)
+        for j in range(length + 1):
+            child[k + j] *= factor
+        column = 1 + dx
+        for axis in range(dx):
+            for other in range(axis, dx if cfg.pairs else axis + 1):
+                if i <= column:
+                    child[base + column] = _product(child, base, i, column, axis, other, low, high)
+                column += 1
+        for axis in range(dx):
+            middle, half = 0.5 * (low[axis] + high[axis]), 0.5 * (high[axis] - low[axis])
+            if i == 0:
+                child[base + 1 + axis] -= middle * child[base]
+            if i <= 1 + axis:
+                child[base + 1 + axis] /= half
+            for j in range(cfg.varying):
+                column = first + cfg.terms + axis * cfg.varying + j
+                if i <= first + j:
+                    child[base + column] -= middle * child[base + first + j]
+                if i <= column:
+                    child[base + column] /= half
+        child[k] = max(child[k], SMALLEST_PIVOT)
+        k += length + 1
+
+
+@compiled
+def _product(
+    child: Array, base: int, i: int, column: int, axis: int, other: int, low: Array, high: Array
+) -> float:
+    """Entry i of the column of `u_axis u_other` in the child's u."""
+    middle, middle_other = 0.5 * (low[axis] + high[axis]), 0.5 * (low[other] + high[other])
+    entry = child[base + column]
+    if i <= 1 + axis:
+        entry -= middle_other * child[base + 1 + axis]
+    if i <= 1 + other:
+        entry -= middle * child[base + 1 + other]
+    if i == 0:
+        entry += middle * middle_other * child[base]
+    area = (high[axis] - low[axis]) * (high[other] - low[other])
+    return 4.0 * entry / area  # type: ignore[no-any-return]

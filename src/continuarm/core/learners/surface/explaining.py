@@ -1,0 +1,90 @@
+"""What a response surface says of itself, in plain numbers."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from continuarm.core.compiling import Array
+from continuarm.core.learners.surface import layout
+from continuarm.core.learners.surface.centre import fill_gates, least_trust
+from continuarm.core.learners.surface.layout import ResponseSurfaceConfig, baseline, size, triangle
+from continuarm.core.learners.surface.triangle import gate_of, solve
+from continuarm.core.request import Request
+
+__all__ = ["explain", "rule"]
+
+
+def rule(cfg: ResponseSurfaceConfig, row: Array) -> dict[str, Any] | None:
+    """The coefficients of (1) that concern the decision, without and with the context."""
+    p, first, gates = int(size(cfg)), int(baseline(cfg)), np.ones(2)
+    if cfg.reach > 0.0:
+        fill_gates(cfg, row, gates)
+    theta = np.empty(p)
+    solve(cfg, row, gates, 0.0, theta, theta, np.empty(p))
+    if not np.isfinite(theta[first:]).all():
+        return None
+    varying = theta[first + cfg.terms :].reshape(cfg.dx, cfg.varying)
+    found = {
+        "terms": theta[first : first + cfg.terms].tolist(),
+        "by_context": varying.tolist(),
+        "tried": row[layout.TRIED : layout.TRIED + 2 * cfg.dy].reshape(2, cfg.dy).tolist(),
+    }
+    if cfg.reach > 0.0:  # what eq. 12 needs: R of the decision's coefficients, column by column
+        r = dense(cfg, row)[0][first:, first:]
+        found["gates"] = [float(gate_of(cfg, gates, i)) for i in range(first, p)]
+        found["triangle"] = [r[: j + 1, j].tolist() for j in range(p - first)]
+        found["trust"] = float(least_trust(cfg, row))
+    return found
+
+
+def dense(cfg: ResponseSurfaceConfig, row: Array) -> tuple[Array, Array]:
+    """R and d."""
+    p, entries, k = int(size(cfg)), row[triangle(cfg) :], 0
+    r, d = np.zeros((p, p)), np.empty(p)
+    for i in range(p):
+        r[i, i:], d[i] = entries[k : k + p - i], entries[k + p - i]
+        k += p - i + 1
+    return r, d
+
+
+def explain(
+    cfg: ResponseSurfaceConfig, row: Array, request: Request, centre: Array
+) -> dict[str, Any]:
+    """Slope and curvature of the fitted surface at its best decision, with standard errors."""
+    dy = cfg.dy
+    noise = math.sqrt(row[layout.SQUARES] / row[layout.DEGREES])
+    r, d = dense(cfg, row)
+    theta = np.linalg.solve(r, d)
+    functionals = _slopes_and_bends(cfg, request.u, centre)
+    spread = np.linalg.solve(r.T, functionals.T)  # R⁻ᵀ a, for each a
+    errors = noise * math.sqrt(row[layout.WEIGHT]) * np.sqrt((spread**2).sum(axis=0))
+    values = functionals @ theta
+    return {
+        "slope": values[:dy].tolist(),
+        "slope_error": errors[:dy].tolist(),
+        "curvature": values[dy:].tolist(),
+        "curvature_error": errors[dy:].tolist(),
+        "noise": noise,
+    }
+
+
+def _slopes_and_bends(cfg: ResponseSurfaceConfig, u: Array, y: Array) -> Array:
+    """The vectors a for which a·θ is the slope, then the second derivative, in each y_j."""
+    p, dy, first = int(size(cfg)), cfg.dy, int(baseline(cfg))
+    at = np.zeros((2 * dy, p))
+    v = 2.0 * y - 1.0
+    for j in range(dy):
+        at[j, first + j] = 2.0  # dv/dy = 2
+        at[j, first + dy + j] = 2.0 * v[j]
+        at[dy + j, first + dy + j] = 4.0
+    k = first + 2 * dy
+    if cfg.terms > 2 * dy:
+        for j in range(dy):
+            for other in range(j + 1, dy):
+                at[j, k], at[other, k] = 2.0 * v[other], 2.0 * v[j]
+                k += 1
+    for i in range(cfg.dx):
+        at[:, k : k + cfg.varying] = u[i] * at[:, first : first + cfg.varying]
+        k += cfg.varying
+    return at

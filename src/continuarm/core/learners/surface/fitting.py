@@ -1,0 +1,54 @@
+"""Whether rows that were read could be what a response surface has learned."""
+
+import numpy as np
+
+from continuarm.core.compiling import Array
+from continuarm.core.learners.protocol import Read
+from continuarm.core.learners.surface import layout
+from continuarm.core.learners.surface.layout import ResponseSurfaceConfig, size, triangle
+
+__all__ = ["LARGEST_PAYOFF", "fits"]
+
+LARGEST_PAYOFF = 1e100  # squares of payoffs must stay finite
+FAR, HEAVIEST, MOST = 1e150, 1e30, 2.0**52  # numbers in a triangle, the weight, what is counted
+
+
+def fits(cfg: ResponseSurfaceConfig, read: Read) -> bool:
+    """Numbers so far from overflowing that what is computed from them is finite."""
+    p, k, rows = int(size(cfg)), int(triangle(cfg)), read.rows
+    pivots = k + np.cumsum([0, *range(p + 1, 2, -1)])
+    lowest, highest = (
+        rows[:, layout.TRIED : layout.TRIED + cfg.dy],
+        rows[:, layout.TRIED + cfg.dy : k],
+    )
+    counts, known = rows[:, [layout.SEEN, layout.KNOWN, layout.AGE]], rows[:, layout.KNOWN] > 0.0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        variance = np.where(
+            rows[:, layout.SQUARES] > 0.0, rows[:, layout.SQUARES] / rows[:, layout.DEGREES], 0.0
+        )
+    return bool(
+        (abs(rows[:, k:]) <= FAR).all()
+        and (abs(rows[:, layout.REFERENCE]) <= LARGEST_PAYOFF).all()
+        and ((counts >= 0.0) & (counts < MOST)).all()
+        and (rows[:, layout.SEEN] <= rows[:, layout.KNOWN]).all()
+        and (rows[:, [layout.SEEN, layout.KNOWN]] % 1 == 0.0).all()
+        and ((rows[:, layout.WEIGHT] > 0.0) & (rows[:, layout.WEIGHT] <= HEAVIEST)).all()
+        and (
+            (rows[:, [layout.SQUARES, layout.DEGREES]] >= 0.0)
+            & (rows[:, [layout.SQUARES, layout.DEGREES]] <= FAR**1.5)
+        ).all()
+        and (variance <= FAR**1.5).all()
+        and (rows[:, pivots] > 0.0).all()
+        and ((lowest >= 0.0) & (lowest <= 1.0) & (highest >= 0.0) & (highest <= 1.0)).all()
+        and ((lowest <= highest).all(axis=1) | ~known).all()
+        and _is_steady(rows)
+    )
+
+
+def _is_steady(rows: Array) -> bool:
+    numbers = rows[:, [layout.RUN, layout.FORGOTTEN, layout.OFFSET, layout.LEAD, layout.LOUDEST]]
+    return bool(
+        (abs(numbers) <= FAR).all()
+        and (rows[:, [layout.FORGOTTEN, layout.LOUDEST]] >= 0.0).all()
+        and np.isin(rows[:, layout.FOLLOWS], (0.0, 1.0)).all()
+    )

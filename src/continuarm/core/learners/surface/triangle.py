@@ -1,0 +1,159 @@
+"""[R | d]: least squares as a triangle, into which observations are rotated (eq. 2).
+
+Legend: φ the p features, w the weight of the next observation, h = w φᵀ(RᵀR)⁻¹φ.
+"""
+
+import math
+
+from continuarm.core.compiling import Array, compiled, compiled_large
+from continuarm.core.learners.surface.layout import (
+    DEGREES,
+    LOUDEST,
+    SQUARES,
+    WEIGHT,
+    ResponseSurfaceConfig,
+    baseline,
+    size,
+    triangle,
+)
+from continuarm.core.learners.triangle import LEAST_DEGREES, SMALLEST_PIVOT, rotate
+
+__all__ = ["fill_ridge", "forget_level", "rescale", "rotate_in", "solve", "spread", "take_out"]
+
+SMALL = 1e-100  # a product of cosines below it goes on as a logarithm
+
+
+@compiled
+def fill_ridge(cfg: ResponseSurfaceConfig, row: Array) -> None:
+    """Λ, in a row of zeros."""
+    k, p, constant = triangle(cfg), size(cfg), baseline(cfg) + cfg.terms
+    for i in range(p):
+        row[k] = math.sqrt(cfg.ridge if i < constant else cfg.varying_ridge)
+        k += p - i + 1
+
+
+@compiled_large
+def rotate_in(cfg: ResponseSurfaceConfig, row: Array, new: Array, taken: Array) -> float:
+    """Rotate the observation `new`, √w [φ | z], into the triangle: -½ ln(1+h).
+
+    What is left of its last number is √w e/√(1+h). `taken` is what each row of the triangle has
+    taken of that number, if it was 1.
+    """
+    p = size(cfg)
+    k, log_cosines, cosines = triangle(cfg), 0.0, 1.0
+    for i in range(p):
+        length, entering = p - i, new[i]
+        taken[i] = 0.0
+        if entering != 0.0:
+            pivot = math.sqrt(row[k] * row[k] + entering * entering)
+            cosine, sine = row[k] / pivot, entering / pivot
+            row[k] = pivot
+            rotate(row[k + 1 : k + 1 + length], new[i + 1 : i + 1 + length], cosine, sine)
+            taken[i] = sine * cosines
+            cosines *= cosine
+            if cosines < SMALL:
+                log_cosines += math.log(cosines)
+                cosines = 1.0
+        k += length + 1
+    return log_cosines + math.log(cosines)
+
+
+@compiled
+def take_out(cfg: ResponseSurfaceConfig, row: Array, taken: Array, amount: float) -> None:
+    """As if the last number of the observation just rotated in had been less by `amount`."""
+    k, p = triangle(cfg), size(cfg)
+    for i in range(p):
+        row[k + p - i] -= taken[i] * amount
+        k += p - i + 1
+
+
+@compiled_large
+def forget_level(cfg: ResponseSurfaceConfig, row: Array, share: float) -> None:
+    """Keep this share of what is known of the level given the rest, at least one payoff's worth.
+
+    The constant is the first column: its row says nothing else (eq. 15).
+    """
+    k = triangle(cfg)
+    factor = max(math.sqrt(share), min(math.sqrt(row[WEIGHT]) / row[k], 1.0))
+    for j in range(size(cfg) + 1):
+        row[k + j] *= factor
+
+
+@compiled_large
+def rescale(cfg: ResponseSurfaceConfig, row: Array) -> None:
+    """Scale all weights so that the next observation has weight 1."""
+    root, k = math.sqrt(row[WEIGHT]), triangle(cfg)
+    for i in range(size(cfg)):  # what is never observed fades, but not to nothing: 0/0
+        row[k] = max(row[k] / root, SMALLEST_PIVOT)
+        for j in range(1, size(cfg) - i + 1):
+            row[k + j] /= root
+        k += size(cfg) - i + 1
+    row[SQUARES] /= row[WEIGHT]
+    row[DEGREES] /= row[WEIGHT]
+    row[WEIGHT] = 1.0
+    if row[DEGREES] < LEAST_DEGREES:  # too little is remembered to know the noise
+        row[SQUARES] = row[DEGREES] = row[LOUDEST] = 0.0
+
+
+@compiled
+def gate_of(cfg: ResponseSurfaceConfig, gates: Array, i: int) -> float:
+    """f of coefficient i (eq. 11): 1, or that of the slopes or curvatures that vary."""
+    k = i - baseline(cfg) - cfg.terms
+    if k < 0:
+        return 1.0
+    return gates[0 if k % cfg.varying < cfg.dy else 1]  # type: ignore[no-any-return]
+
+
+@compiled_large
+def solve(
+    cfg: ResponseSurfaceConfig,
+    row: Array,
+    gates: Array,
+    sigma: float,
+    xi: Array,
+    mean: Array,
+    drawn: Array,
+) -> None:
+    """The coefficients that concern the decision: Rθ = f d, and Rθ = f d + σ√f ξ (eq. 5, 11)."""
+    p, first = size(cfg), baseline(cfg)
+    k = triangle(cfg) + p * (p + 3) // 2
+    least = math.sqrt(cfg.ridge * row[WEIGHT]) if cfg.memory > 0.0 else 0.0  # the ridge fades, too
+    for i in range(p - 1, first - 1, -1):
+        length = p - i
+        k -= length + 1
+        gate = gate_of(cfg, gates, i)
+        one = two = gate * row[k + length]
+        if sigma > 0.0:
+            two += sigma * math.sqrt(gate) * xi[i - first]
+        for j in range(1, length):
+            one -= row[k + j] * mean[i + j]
+            two -= row[k + j] * drawn[i + j]
+        pivot = max(row[k], least)
+        mean[i], drawn[i] = one / pivot, two / pivot
+
+
+@compiled_large
+def spread(
+    cfg: ResponseSurfaceConfig, row: Array, gates: Array, a: Array, b: Array
+) -> tuple[float, float, float]:
+    """|x_a|², x_a·x_b and |x_b|² of x = √f R⁻ᵀa, for two vectors of the decision's coefficients.
+
+    So the variance of (a + tb)·θ is s²w times the first plus 2t times the second plus t² times the
+    third. Both vectors are used up.
+    """
+    p, first = size(cfg), baseline(cfg)
+    k = triangle(cfg)
+    for i in range(first):
+        k += p - i + 1
+    aa = ab = bb = 0.0
+    for i in range(first, p):
+        x, y = a[i] / row[k], b[i] / row[k]
+        for j in range(1, p - i):
+            a[i + j] -= row[k + j] * x
+            b[i + j] -= row[k + j] * y
+        gate = gate_of(cfg, gates, i)
+        aa += gate * x * x
+        ab += gate * x * y
+        bb += gate * y * y
+        k += p - i + 1
+    return aa, ab, bb
