@@ -357,3 +357,57 @@ def test_a_decision_of_a_policy_that_was_copied_is_unknown() -> None:
     policy = climber()
     with pytest.raises(UnknownDecisionError, match="of another"):
         policy.copy().tell(policy.ask([0.5]), 1.0)
+
+
+def test_a_child_saves_where_a_thread_of_its_parent_was_saving(tmp_path: Path) -> None:
+    done = run(
+        """
+import os, signal, sys, threading, time
+import continuarm as ca
+policy = ca.SurfaceSampling(ca.Box.unit(1), ca.Box.unit(1), rng=1)
+policy.tell(policy.ask([0.5]), 1.0)
+def save():
+    while True:
+        policy.save(sys.argv[1])
+threading.Thread(target=save, daemon=True).start()
+ended = []
+for _ in range(20):
+    time.sleep(0.01)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        policy.save(sys.argv[1])
+        os._exit(0)
+    ended.append(os.waitpid(child, 0)[1])
+print(ended == [0] * 20)
+os._exit(0)
+""",
+        str(tmp_path / "policy"),
+    )
+    assert "True" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_fork_while_a_listener_feeds_a_replica() -> None:
+    done = run(
+        """
+import os, signal, threading
+import continuarm as ca
+signal.alarm(100)
+policy = ca.SurfaceSampling(ca.Box.unit(1), ca.Box.unit(1), rng=1)
+replicas = [ca.Policy.from_snapshot(policy.snapshot()) for _ in range(8)]
+for replica in replicas:
+    policy.listen(replica.apply)
+def serve():
+    while True:
+        policy.tell(policy.ask([0.5]), 1.0)
+threading.Thread(target=serve, daemon=True).start()
+for _ in range(50):
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+print("forked", flush=True)
+os._exit(0)
+"""
+    )
+    assert "forked" in done.stdout, done.stdout + done.stderr

@@ -491,3 +491,21 @@ def test_what_a_policy_hands_out_cannot_change_it() -> None:
     for array in (decision.context, decision.value, many.contexts, heard[0].start):
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 0.0
+
+
+def test_events_that_have_happened_are_refused() -> None:
+    """A log that overlaps the snapshot counts no payoff twice."""
+    policy = ca.SurfaceSampling(ca.Box.unit(1), ca.Box.unit(1), rng=0)
+    log: list[Any] = []
+    policy.listen(log.append)
+    for _ in range(3):
+        policy.tell(policy.ask([0.5]), 1.0)
+    again = ca.Policy.from_snapshot(policy.snapshot())
+    for event in log:
+        with pytest.raises(ca.errors.UnknownDecisionError):
+            again.apply(event)
+    assert again.snapshot() == policy.snapshot()
+    with pytest.raises(ca.errors.InputError, match="a decision needs a number"):
+        again.apply(log[0]._replace(id=2**128 - 1))
+    with pytest.raises(ca.errors.InputError, match="must be callable, but got 3"):
+        policy.listen(3)  # type: ignore[arg-type]

@@ -257,7 +257,6 @@ def test_a_reader_recommends_the_centre(dx: int, tmp_path: Any) -> None:
     ("name", "base", "most"),
     [
         ("level-rise", "street-quiet", 5.0),
-        ("level-rise-loud", "street-loud", 5.0),
         ("level-week", "street-quiet", 5.0),
         ("level-sine", "street-quiet", 8.0),
         ("absurd-payoffs", "street-quiet", 5.0),

@@ -26,7 +26,8 @@ from continuarm.live.life import Life
 
 __all__ = ["check"]
 
-MOST_IDS = 2**128  # a draw number has as many bits
+MOST_IDS = 2**128 - 2**64  # a draw number has 128 bits, and there must be some left
+COUNTER_BITS = 64  # of a number; those above tell who counts
 
 
 def check(life: Life, event: Event) -> None:
@@ -59,8 +60,12 @@ def _asked(life: Life, event: Asked) -> None:
     context, decision = life.beginning.context, life.beginning.decision
     if _no_whole(event.id) or not 0 <= event.id < MOST_IDS:
         raise InputError(f"a decision needs a number, but got {event.id!r}")
-    if event.id in life.open.open:
-        raise UnknownDecisionError(f"each decision needs a number of its own, but got {event.id}")
+    newest = life.open.next_id - 1
+    asked_before = event.id <= newest and event.id >> COUNTER_BITS == newest >> COUNTER_BITS
+    if event.id in life.open.open or asked_before:
+        raise UnknownDecisionError(
+            f"each decision needs a number of its own, but {event.id} was asked before"
+        )
     bins = life.model.state.counts[SERIALS]
     if _no_whole(event.bin) or not 0 <= event.bin <= bins:
         raise InputError(f"one of {int(bins)} bins is needed, but got {event.bin!r}")

@@ -13,6 +13,8 @@ from continuarm.errors import BusyError
 
 __all__ = ["Gate", "keep_through_forks"]
 
+PATIENCE = 0.05  # seconds, before a fork lets go of all gates and tries again
+
 
 class Gate:
     """What is done inside `with gate` is done alone."""
@@ -36,9 +38,9 @@ class Gate:
         self._busy = False
         self._lock.release()
 
-    def hold(self) -> None:
-        """Let nobody in."""
-        self._lock.acquire()
+    def hold(self) -> bool:
+        """Let nobody in; False: somebody stays inside."""
+        return self._lock.acquire(timeout=PATIENCE)
 
     def release(self) -> None:
         """Let others in again."""
@@ -75,8 +77,18 @@ def keep_through_forks(gated: Gated) -> None:
 def _before() -> None:
     _one_fork.acquire()
     _held[:] = list(_gated)
-    for gated in _held:
-        gated.gate.hold()
+    while not _hold_all():
+        pass
+
+
+def _hold_all() -> bool:
+    for count, gated in enumerate(_held):
+        if not gated.gate.hold():
+            for other in _held[:count]:
+                other.gate.release()
+            _held.insert(0, _held.pop(count))  # who is inside it may wait for one that was held
+            return False
+    return True
 
 
 def _in_parent() -> None:

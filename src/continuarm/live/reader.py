@@ -117,7 +117,8 @@ def _is_box(box: dict[str, Any]) -> bool:
     named = isinstance(names, list) and all(isinstance(name, str) for name in names)
     dim = len(names)
     numbers = _are_numbers(low, dim) and _are_numbers(high, dim)
-    return named and len(set(names)) == dim and numbers and all(map(_lt, low, high))
+    spans = numbers and all(0.0 < b - a <= LARGEST for a, b in zip(low, high, strict=True))
+    return named and len(set(names)) == dim and spans
 
 
 def _is_bin(bin_: dict[str, Any], context: dict[str, Any], decision: dict[str, Any]) -> bool:
@@ -132,7 +133,8 @@ def _is_bin(bin_: dict[str, Any], context: dict[str, Any], decision: dict[str, A
     terms, (low, high) = bin_["terms"], bin_["tried"]
     ends = all(_is_within(end, [0.0] * dy, [1.0] * dy) for end in (low, high))
     return (
-        bin_["dimensions"] == dy
+        type(bin_["dimensions"]) is int
+        and bin_["dimensions"] == dy
         and len(terms) in (2 * dy, 2 * dy + dy * (dy - 1) // 2)
         and len(bin_["by_context"]) == dx
         and all(_are_numbers(row, len(row)) for row in (terms, *bin_["by_context"]))

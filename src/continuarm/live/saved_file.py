@@ -30,6 +30,17 @@ _choosing = RLock()
 _gates: WeakValueDictionary[str, Gate] = WeakValueDictionary()
 
 
+def _in_child() -> None:
+    """A thread that saved while the process forked is not here to let others in."""
+    global _choosing
+    _choosing = RLock()
+    _gates.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
+
+
 def write(path: str | os.PathLike[str], shell: dict[str, Any], state: bytes) -> None:
     """Write the file; a crash in the middle leaves the old one."""
     body = json.dumps(shell, allow_nan=False).encode() + b"\n" + state

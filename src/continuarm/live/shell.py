@@ -158,6 +158,8 @@ class Shell:
 
         Applied to a policy that is as this one is now, they make it as this one will be.
         """
+        if not callable(listener):
+            raise InputError(f"a listener must be callable, but got {listener!r}")
         with self.gate:
             self._listeners.append(listener)
 

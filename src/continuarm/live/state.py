@@ -205,6 +205,8 @@ def _opened(
     points = {name: box.points(arrays[name]) for name, box in boxes}
     shapes = [points[name].shape[0] == n for name in points]
     shapes += [arrays[name].shape == (n,) for name in ("at", "numbers", "bins")]
+    bins = arrays["bins"]
+    shapes += [bins.dtype.kind == "i" and bool((bins >= 0).all()), min(ids, default=0) >= 0]
     if not all(shapes) or not np.isfinite(arrays["at"]).all():
         raise SavedFileError(f"each of {n} open decisions must have all its parts, but has not")
     for k, id_ in enumerate(ids):

@@ -38,6 +38,7 @@ from continuarm.core.learners.gradient_fit import (
     triangle,
 )
 from continuarm.core.learners.protocol import Learner, Read, register
+from continuarm.core.learners.triangle import SMALLEST_PIVOT
 from continuarm.core.request import (
     ALONE,
     Foreseen,
@@ -52,7 +53,7 @@ __all__ = ["GradientSurface", "GradientSurfaceConfig"]
 
 MOST_JOINT = 64  # dimensions of a decision with a full Hessian; with more, its diagonal is learned
 # of a state that was read: any number, what is counted, the weight
-FARTHEST, MOST_COUNTED, HEAVIEST = 1e225, 2.0**52, 1e30
+FARTHEST, MOST_COUNTED, LIGHTEST, HEAVIEST = 1e120, 2.0**52, 1e-3, 1e13
 MOST_PLACED = 20.0  # gradients that a log can stand for: it may be wrong
 
 
@@ -294,13 +295,14 @@ def fits(cfg: GradientSurfaceConfig, read: Read) -> bool:
     ]
     start = rows[:, START : START + cfg.dy]
     return bool(
-        (abs(rows) <= FARTHEST).all()
+        (abs(np.delete(rows, [SQUARES, DEGREES], axis=1)) <= FARTHEST).all()
+        and (rows[:, [SQUARES, DEGREES]] <= FARTHEST**1.8).all()
         and (rows[:, [SEEN, AGE, SQUARES, DEGREES, LARGEST]] >= 0.0).all()
         and (rows[:, [SEEN, AGE]] < MOST_COUNTED).all()
         and (rows[:, SEEN] % 1 == 0.0).all()
         and (rows[:, LARGEST] <= LARGEST_GRADIENT).all()
-        and ((rows[:, WEIGHT] > 0.0) & (rows[:, WEIGHT] <= HEAVIEST)).all()
-        and (rows[:, pivots] > 0.0).all()
+        and ((rows[:, WEIGHT] >= LIGHTEST) & (rows[:, WEIGHT] <= HEAVIEST)).all()
+        and (rows[:, pivots] >= 0.1 * SMALLEST_PIVOT).all()
         and ((start >= 0.0) & (start <= 1.0)).all()
         and ((rows[:, DEGREES] > 0.0) | (rows[:, SQUARES] == 0.0)).all()
     )
