@@ -197,7 +197,7 @@ def test_without_gates_the_solution_is_that_of_the_triangle() -> None:
     fill_gates(cfg, surface.row, gates)
     assert gates.tolist() == [1.0, 1.0]
     xi = surface.rng.standard_normal(surface.p - first)
-    solve(cfg, surface.row, gates, 0.7, xi, mean, drawn)
+    solve(cfg, surface.row, gates, 0.7, xi, drawn, mean, True)
     r, d = (part[first:] for part in dense(cfg, surface.row))
     np.testing.assert_allclose(r[:, first:] @ mean[first:], d, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(r[:, first:] @ drawn[first:], d + 0.7 * xi, rtol=1e-9, atol=1e-9)

@@ -307,7 +307,7 @@ def _decide(
     if cfg.reach > 0.0:
         fill_gates(cfg, row, gates)
     sigma = cfg.spread * math.sqrt(row[WEIGHT] * row[SQUARES] / row[DEGREES])
-    solve(cfg, row, gates, sigma, request.xi, mean, drawn)
+    solve(cfg, row, gates, sigma, request.xi, drawn, mean, cfg.reach > 0.0)
     at_context(cfg, request.u, drawn)
     if cfg.reach > 0.0:
         at_context(cfg, request.u, mean)
@@ -336,7 +336,7 @@ def _best(cfg: ResponseSurfaceConfig, row: Array, request: Request, work: Array,
     fill(gates, 1.0)
     if cfg.reach > 0.0:
         fill_gates(cfg, row, gates)
-    solve(cfg, row, gates, 0.0, request.xi, mean, rest[:p])
+    solve(cfg, row, gates, 0.0, request.xi, mean, rest[:p], False)
     at_context(cfg, request.u, mean)
     if cfg.reach > 0.0:
         centre(cfg, row, request, gates, mean, rest, y)

@@ -21,7 +21,7 @@ def rule(cfg: ResponseSurfaceConfig, row: Array) -> dict[str, Any] | None:
     if cfg.reach > 0.0:
         fill_gates(cfg, row, gates)
     theta = np.empty(p)
-    solve(cfg, row, gates, 0.0, theta, theta, np.empty(p))
+    solve(cfg, row, gates, 0.0, theta, theta, np.empty(p), False)
     if not np.isfinite(theta[first:]).all():
         return None
     varying = theta[first + cfg.terms :].reshape(cfg.dx, cfg.varying)

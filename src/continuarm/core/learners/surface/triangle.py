@@ -111,10 +111,14 @@ def solve(
     gates: Array,
     sigma: float,
     xi: Array,
-    mean: Array,
     drawn: Array,
+    mean: Array,
+    both: bool,
 ) -> None:
-    """The coefficients that concern the decision: Rθ = f d, and Rθ = f d + σ√f ξ (eq. 5, 11)."""
+    """The coefficients that concern the decision: Rθ = f d + σ√f ξ (eq. 5, 11).
+
+    If `both`, also `mean`, those with σ = 0.
+    """
     p, first = size(cfg), baseline(cfg)
     k = triangle(cfg) + p * (p + 3) // 2
     least = math.sqrt(cfg.ridge * row[WEIGHT]) if cfg.memory > 0.0 else 0.0  # the ridge fades, too
@@ -125,11 +129,14 @@ def solve(
         one = two = gate * row[k + length]
         if sigma > 0.0:
             two += sigma * math.sqrt(gate) * xi[i - first]
-        for j in range(1, length):
-            one -= row[k + j] * mean[i + j]
-            two -= row[k + j] * drawn[i + j]
         pivot = max(row[k], least)
-        mean[i], drawn[i] = one / pivot, two / pivot
+        for j in range(1, length):
+            two -= row[k + j] * drawn[i + j]
+        drawn[i] = two / pivot
+        if both:
+            for j in range(1, length):
+                one -= row[k + j] * mean[i + j]
+            mean[i] = one / pivot
 
 
 @compiled_large
