@@ -251,27 +251,24 @@ def test_a_reader_recommends_the_centre(dx: int, tmp_path: Any) -> None:
         np.testing.assert_array_equal(again.recommend(x), wanted)
 
 
+def steady_policy(context: ca.Box, decision: ca.Box, **options: Any) -> ca.Policy:
+    """The recommended policy, steady and without a reach."""
+    tree, learner = ca.EvidenceTree(), ResponseSurface(**STEADY)
+    return ca.Policy(context, decision, partition=tree, learner=learner, **options)
+
+
 # Regret per decision of the last 5,000 of 15,000, relative to the same world in which nothing
-# happens; without `bounded` and `level` it is 60 times and more.
-@pytest.mark.parametrize(
-    ("name", "base", "most"),
-    [
-        ("level-rise", "street-quiet", 5.0),
-        ("level-week", "street-quiet", 5.0),
-        ("level-sine", "street-quiet", 8.0),
-        ("absurd-payoffs", "street-quiet", 5.0),
-    ],
-)
-def test_a_steady_policy_keeps_its_feet(name: str, base: str, most: float) -> None:
+# happens; without `bounded` and `level` it is 28 times and more (docs/street.md).
+@pytest.mark.parametrize("name", ["level-rise", "level-week", "level-sine", "absurd-payoffs"])
+def test_a_steady_policy_keeps_its_feet(name: str) -> None:
     marks = [10_000, 15_000]
-    found = {
-        world: ca.simulate(
-            careful, world, horizon=15_000, replications=3, rng=0, checkpoints=marks
+    late = {}
+    for world in (name, "street-quiet"):
+        run = ca.simulate(
+            steady_policy, world, horizon=marks[-1], replications=6, rng=0, checkpoints=marks
         )
-        for world in (name, base)
-    }
-    late = {world: float(np.diff(run.mean)[0]) for world, run in found.items()}
-    assert late[name] < most * late[base]
+        late[world] = float(np.diff(run.mean)[0])
+    assert late[name] < 6.0 * late["street-quiet"]
 
 
 def test_options_of_a_steady_surface_are_checked() -> None:
