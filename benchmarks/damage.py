@@ -13,7 +13,14 @@ from continuarm.live.named.by_name import maker_of
 
 __all__ = ["POLICIES", "Parts", "damaged", "put_together", "saved_parts", "taken_apart"]
 
-POLICIES = ("recommended", "static-kwsa", "adaptive-kwsa", "uniform-ucb", "robbins-monro")
+POLICIES: dict[str, dict[str, Any]] = {
+    "recommended": {},
+    "recommended reach=0.1": {"reach": 0.1},
+    "static-kwsa": {},
+    "adaptive-kwsa": {},
+    "uniform-ucb": {},
+    "robbins-monro": {},
+}
 KNOWN = {"horizon": 400, "curvature": 1.0, "curvature_max": 4.0}
 SHAPES = ((1, 1), (2, 2), (0, 1))
 WAITING: tuple[dict[str, Any], ...] = (
@@ -54,7 +61,7 @@ def saved_parts(name: str, number: int) -> Parts:
     if name == "robbins-monro":
         waiting = {k: v for k, v in waiting.items() if k != "missing"}
     box = ca.Box.unit(dx), ca.Box([1.0] * dy, [9.0] * dy)
-    policy = maker_of(name)(*box, KNOWN | {"rng": number}, waiting)
+    policy = maker_of(name.split()[0])(*box, KNOWN | {"rng": number}, waiting | POLICIES[name])
     for k in range(int(rng.integers(1, 400))):
         decision = policy.ask(rng.random(dx), now=float(k)) if dx else policy.ask(now=float(k))
         fate = rng.random()

@@ -91,6 +91,7 @@ def speed_table(horizon: int, rounds: int) -> Table:
         "robbins-monro, as printed": ("robbins-monro", {"step": "printed"}, None, None),
         "robbins-monro": ("robbins-monro", {}, None, None),
         "recommended": ("recommended", {}, 75.0, None),
+        "recommended, reach 0.1": ("recommended", {"reach": 0.1}, None, None),
     }
     fused, times = list[float](), {name: list[float]() for name in players}
     for name, settings, _, _ in players.values():
@@ -159,11 +160,11 @@ def dispatch_table() -> Table:
     policy = ca.StaticKWSA(world.context, world.decision, bins=16, step=1.0)
     model, limits = policy.life.model, limits_of(np.full(2, 0.5))
     key, context = policy.life.beginning.key, np.array([0.5])
-    given = (key, 0, 0, context, np.empty(2))
+    given = (key, 0, 0, context, np.empty(2), np.empty(2))
     arguments = (model.setup, model.state, model.room, limits, given)
     direct = entries.decide_entry(GridConfig, KieferWolfowitzConfig)
     jit: Any = numba.njit
-    flat = [*model.setup, *model.state, model.room, *limits[:3], *given]
+    flat = [*model.setup, *model.state, model.room, *limits[:3], *given[:5]]
 
     @jit
     def bundled(setup, state, room, limits, given):  # type: ignore[no-untyped-def]

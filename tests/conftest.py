@@ -32,16 +32,16 @@ def _registries_as_they_were() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _no_state_holds_a_nan(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """After every test, walk the states of the policies that it has made, the last hundred."""
-    models: deque[Any] = deque(maxlen=100)
+    lives: deque[Any] = deque(maxlen=100)
 
     def keep(policy: Any) -> None:
-        models.append(policy.life.model)
+        lives.append(policy.life)
         keep_through_forks(policy)
 
     monkeypatch.setattr("continuarm.live.shell.keep_through_forks", keep)
     yield
-    for model in models:
-        assert not has_nan(model.state), model.state
+    for life in lives:
+        assert not has_nan(life.model.state), life.model.state
 
 
 def has_nan(state: State) -> bool:

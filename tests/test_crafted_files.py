@@ -12,6 +12,8 @@ import pytest
 import continuarm as ca
 from benchmarks.damage import POLICIES, put_together, taken_apart
 from continuarm.core.learners.stencil import SLOT_BITS
+from continuarm.core.learners.surface import layout
+from continuarm.core.state import HEAD
 from continuarm.errors import SavedFileError
 from continuarm.live import saved_file
 
@@ -25,7 +27,7 @@ def test_300_crafted_files(name: str) -> None:
     command = [sys.executable, "-m", "benchmarks.fuzz", "--files", "300", "--only", name]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    _, files, refused, works, *defects = done.stdout.splitlines()[-1].split()
+    files, refused, works, *defects = done.stdout.splitlines()[-1].split()[-8:]
     assert int(files) == int(refused) + int(works) == 300
     assert min(int(refused), int(works)) > 10
     assert [int(count) for count in defects] == [0] * 5
@@ -74,11 +76,19 @@ def dirty_room(header: dict[str, Any], arrays: dict[str, Any]) -> None:
 
 
 def cut_at_the_edge(header: dict[str, Any], arrays: dict[str, Any]) -> None:
-    arrays["nodes"][1:, 11] = 0.0
+    arrays["nodes"][1:, 11] = 1.0
 
 
 def silent_text(header: dict[str, Any], arrays: dict[str, Any]) -> None:
     header["waiting"] = [5, None, "a"]
+
+
+def absurd_silence(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    header["waiting"] = [5, None, 1e283]
+
+
+def weightless(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    arrays["rows"][1:, HEAD + layout.WEIGHT] = 5e-324
 
 
 def held_for_nothing(header: dict[str, Any], arrays: dict[str, Any]) -> None:
@@ -107,6 +117,8 @@ def endless_told(header: dict[str, Any], arrays: dict[str, Any]) -> None:
         dirty_room,
         cut_at_the_edge,
         silent_text,
+        absurd_silence,
+        weightless,
         held_for_nothing,
         last_count,
         far_payoffs,

@@ -14,6 +14,7 @@ from continuarm.problems.feedback import NEVER, feedback
 WORLD = ca.problem("two-communities")
 POLICIES: dict[str, dict[str, Any]] = {
     "SurfaceSampling": {},
+    "SurfaceSampling with a reach": {"reach": 0.1},
     "StaticKWSA": {"bins": 3, "step": 1.0, "width": 0.3, "probe": "alternate"},
     "AdaptiveKWSA": {"depth": 3, "step": 1.0, "probe": "central"},
     "UniformUCB": {"bins": 2, "arms": 3},

@@ -136,9 +136,22 @@ def test_it_follows_a_best_decision_that_depends_on_the_context(dy: int) -> None
     for x in (0.1, 0.5, 0.9):
         np.testing.assert_allclose(policy.recommend([x]), 0.2 + 0.5 * x, atol=0.02)
     numbers = policy.explain([0.5])
-    assert max(numbers["curvature"]) < 0.0
+    curvature = np.array(numbers["curvature"])  # decisions at the peak say little of it: cautious
+    assert ((curvature > -4.0) & (curvature < -2.0)).all()
     np.testing.assert_allclose(numbers["slope"], 0.0, atol=1e-6)
-    assert 0.005 < numbers["noise"] < 0.05  # the errors of the first steps count, too
+
+
+@pytest.mark.parametrize("dy", [1, 3, 70])
+def test_explain_knows_curvature_and_noise_where_decisions_differ(dy: int) -> None:
+    """Gradients 4(0.2 + 0.5 x - y) + 0.01 ξ of 1,000 decisions all over the box."""
+    policy, rng = ca.RobbinsMonro(UNIT, ca.Box.unit(dy)), np.random.default_rng(1)
+    for x in rng.random((1000, 1)):
+        value, noise = rng.random(dy), 0.01 * rng.standard_normal(dy)
+        gradient = 4.0 * (0.2 + 0.5 * x - value) + noise
+        policy.tell(policy.ask(x), 0.0, gradient=gradient, value=value)
+    numbers = policy.explain([0.5])
+    np.testing.assert_allclose(numbers["curvature"], -4.0, atol=0.01)
+    assert 0.01 < numbers["noise"] < 0.015  # the errors of the first steps count, too
 
 
 @pytest.mark.parametrize("dy", [1, 3, 70])
@@ -194,12 +207,15 @@ def test_gradients_are_ahead_of_the_recommended_policy(world: str) -> None:
 
 
 def test_late_gradients_cost_what_is_decided_before_they_come() -> None:
-    """1,000 decisions late: the centre for so long, then once more with what it has learned."""
-    world, late = ca.problem("two-communities"), 1000
+    """1,000 decisions late: the centre for so long, about as much again until it has learned.
+
+    The ratio is 2.15 over 120 seeds; 2.5 is more than five standard errors away with 60.
+    """
+    world, late, seeds = ca.problem("two-communities"), 1000, 60
     slow = ca.simulate(
-        "robbins-monro", world.with_feedback(delay=late), horizon=10**4, replications=SEEDS, rng=0
+        "robbins-monro", world.with_feedback(delay=late), horizon=10**4, replications=seeds, rng=0
     ).regret[:, -1]
-    centre = ca.simulate("fixed", world, horizon=late, replications=SEEDS, rng=0).regret[:, -1]
+    centre = ca.simulate("fixed", world, horizon=late, replications=seeds, rng=0).regret[:, -1]
     assert is_ahead(slow, 2.5 * centre)
 
 

@@ -124,7 +124,7 @@ def learned(options: Any, name: Any, n: int, seed: int = 0) -> Model:
 def tighter(rng: np.random.Generator, dy: int = 2) -> Limits:
     """Limits inside the cube."""
     ends = np.sort(rng.random((2, dy)), axis=0)
-    return Limits(ends[0].copy(), ends[1].copy(), START, False)
+    return WHOLE._replace(low=ends[0].copy(), high=ends[1].copy(), whole=False)
 
 
 @every_pair
@@ -244,7 +244,8 @@ def test_limits_that_do_not_bind_change_nothing_of_what_is_recommended(
     model, rng = learned(options, name, 300), np.random.default_rng(3)
     for x in contexts(rng, 100):
         y = DECISION.to_unit(model.recommend(x[None, :], WHOLE)[0])
-        around = Limits(np.maximum(y - 0.01, 0), np.minimum(y + 0.01, 1), START, False)
+        edges = {"low": np.maximum(y - 0.01, 0), "high": np.minimum(y + 0.01, 1)}
+        around = WHOLE._replace(**edges, whole=False)
         found = model.recommend(x[None, :], around)
         np.testing.assert_array_equal(found, model.recommend(x[None, :], WHOLE))
 
@@ -282,7 +283,8 @@ def test_what_is_no_probe_learns_within_limits_too(name: str) -> None:
 
 def test_within_limits_a_surface_explores_on_all_of_their_middle() -> None:
     """Uniform on the middle half of the limits before it knows enough."""
-    model, limits = make(GRID, "surface"), Limits(np.array([0.6, 0.1]), np.ones(2), START, False)
+    model = make(GRID, "surface")
+    limits = WHOLE._replace(low=np.array([0.6, 0.1]), whole=False)
     values = np.array(
         [decided(model, np.array([0.0, 11.0]), draw, limits)[1] for draw in range(4000)]
     )

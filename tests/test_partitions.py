@@ -58,7 +58,7 @@ def located(model: Model, x: Array) -> tuple[int, bool]:
 
 def seated(model: Model, x: Array) -> tuple[int, bool, Space]:
     """The same, with u, the boxes and the imagined row in the space."""
-    row, made = model.seat_entry(model.setup, model.state, model.room, LIMITS.start, x)
+    row, made = model.seat_entry(model.setup, model.state, model.room, LIMITS, x)
     return row, made, lay_out.py_func(model.room, *model.setup.shape.tolist())
 
 

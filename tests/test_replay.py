@@ -17,6 +17,7 @@ import continuarm as ca
 from continuarm import events
 from continuarm.errors import InputError, UnknownDecisionError
 from continuarm.live.events import Asked, Event, Forgotten, LearnedFromLog, TimePassed, Told
+from continuarm.live.limits import Within
 from tests.worlds import check_state
 
 CONTEXTS = [ca.Box([-1.0, 2.0][:dx], [3.0, 2.5][:dx], names=["a", "b"][:dx]) for dx in range(3)]
@@ -62,7 +63,9 @@ SPLITTING: dict[str, Any] = {
     "inherit": st.sampled_from(["iterate", "iterate-and-count"]),
 }
 POLICIES: dict[str, Any] = {
-    "SurfaceSampling": st.fixed_dictionaries({"memory": MEMORY}),
+    "SurfaceSampling": st.fixed_dictionaries(
+        {"memory": MEMORY, "reach": st.sampled_from([None, 0.1])}
+    ),
     "StaticKWSA": st.fixed_dictionaries({"bins": st.sampled_from([1, 3, 20])} | PROBING),
     "AdaptiveKWSA": st.fixed_dictionaries(PROBING | SPLITTING),
     "UniformUCB": st.fixed_dictionaries({"bins": st.just(2), "arms": st.sampled_from([1, 3])}),
@@ -170,7 +173,8 @@ class Recorded:
         twin = ca.Policy.from_snapshot(before)
         for event in passed:
             twin.apply(event)
-        made, _ = twin.life.decide(asked.context, asked.at, within, draw=asked.id)
+        allowed = None if within is None else Within(within.low, within.high)
+        made, _ = twin.life.decide(asked.context, asked.at, allowed, draw=asked.id)
         assert events.to_plain(made) == events.to_plain(asked)
         if twin.life.model.counts_asking:
             self.refuses_another_value(twin, asked)
@@ -217,7 +221,8 @@ class Recorded:
         opened, box = self.open(), self.policy.decision
         if opened and self.policy.life.takes_values:
             value = box.from_unit(point[: box.dim])
-            self.policy.tell(opened[which % len(opened)], payoff, value=value)
+            slope = self.slope(point)
+            self.policy.tell(opened[which % len(opened)], payoff, gradient=slope, value=value)
 
     def tell_many(self, payoffs: list[float], slope: tuple[float, float]) -> None:
         """The newest first."""

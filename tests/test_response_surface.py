@@ -45,7 +45,8 @@ class Surface:
         return rs.tell(self.cfg, self.row, NO_POOL, seen, self.work)
 
     def request(self, u: Array, xi: Array) -> Request:
-        return Request(u, unit(self.cfg.dy), np.full(self.cfg.dy, 0.5), xi)
+        start, reach = np.full(self.cfg.dy, 0.5), np.full(self.cfg.dy, rs.reach(self.cfg))
+        return Request(u, unit(self.cfg.dy), start, reach, xi)
 
     def play(self, n: int) -> None:
         for _ in range(n):

@@ -10,12 +10,12 @@ import continuarm as ca
 from continuarm.core.compiling import Array
 from continuarm.core.learners import response_surface as rs
 from continuarm.core.learners.response_surface import ResponseSurface, ResponseSurfaceConfig
-from continuarm.core.learners.surface import layout, steady
-from continuarm.core.learners.surface.centre import fill_gates, highest, least_trust
+from continuarm.core.learners.surface import deciding, far_payoffs, layout, noise
+from continuarm.core.learners.surface.centre import SURE, fill_gates, highest, least_trust
 from continuarm.core.learners.surface.explaining import dense
 from continuarm.core.learners.surface.features import at_context
 from continuarm.core.learners.surface.triangle import forget_level, gate_of, solve
-from continuarm.core.request import ALONE, UNFORESEEN, Foreseen, Observation, Region, Request
+from continuarm.core.request import ALONE, UNFORESEEN, Observation, Region, Request
 from tests.test_response_surface import Surface
 
 STEADY: dict[str, Any] = {"bounded": True, "level": True, "calm": True}
@@ -38,21 +38,40 @@ def surface_of(dx: int, dy: int, seed: int = 0, n: int = 0, **options: Any) -> S
 @pytest.mark.parametrize(("dx", "dy"), SHAPES)
 @pytest.mark.parametrize("absurd", [1e6, -1e6])
 def test_an_absurd_payoff_is_learned_as_one_at_its_bound(dx: int, dy: int, absurd: float) -> None:
-    surface = surface_of(dx, dy, bounded=True)
+    surface = surface_of(dx, dy, n=260, bounded=True)
     row = surface.row
     a, b = surface.normal()
     u, y = surface.rng.uniform(-1, 1, dx), surface.rng.random(dy)
     phi, w = surface.features(u, y), row[layout.WEIGHT]
     h = w * phi @ np.linalg.solve(a, phi)
     predicted = phi @ np.linalg.solve(a, b)
-    s = math.sqrt(row[layout.SQUARES] / row[layout.DEGREES])
-    most = max(steady.FAR, math.sqrt(row[layout.AGE] / steady.RARE)) * s
+    squares = row[layout.SQUARES]
+    usual = far_payoffs.FAR**2 * squares / row[layout.DEGREES]
+    most = math.sqrt(max(usual, squares / w / far_payoffs.RARE))
     foreseen = surface.tell(u, y, absurd)
     cut = predicted + math.copysign(most * math.sqrt(1 + h), absurd)
     r, d = surface.triangle()
     np.testing.assert_allclose(r.T @ r, a + w * np.outer(phi, phi), rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(r.T @ d, b + w * phi * cut, rtol=1e-6, atol=1e-6)
-    assert foreseen.square == pytest.approx(most**2, rel=1e-9)
+    square = max(usual, squares / w / far_payoffs.SEVERAL)
+    assert foreseen.square == pytest.approx(square, rel=1e-9)
+    share = w / (1 + h)
+    assert row[layout.SQUARES] - squares == pytest.approx(share * square, rel=1e-9)
+
+
+@pytest.mark.parametrize("absurd", [1e20, 1e90, -1e90])
+@pytest.mark.parametrize("when", [30, 200, 700])
+def test_no_payoff_is_so_absurd_that_it_drowns_the_others(absurd: float, when: int) -> None:
+    policy = ca.SurfaceSampling(
+        ca.Box.unit(1), ca.Box([0.0], [10.0]), start=[4.0], reach=0.1, rng=1
+    )
+    rng = np.random.default_rng(11)
+    for k, x in enumerate(rng.random((2000, 1))):
+        decision = policy.ask(x)
+        payoff = -(((decision.value[0] - 6.0) / 5.0) ** 2) + 0.1 * rng.standard_normal()
+        policy.tell(decision, absurd if k == when else payoff)
+    for x in (0.05, 0.5, 0.95):
+        assert policy.recommend([x])[0] == pytest.approx(6.0, abs=0.7)
 
 
 @pytest.mark.parametrize(("dx", "dy"), SHAPES)
@@ -73,7 +92,7 @@ def test_forgetting_the_level_forgets_nothing_else(dx: int, dy: int) -> None:
 
 
 def test_a_jump_of_the_level_is_known_after_three_payoffs() -> None:
-    surface = surface_of(1, 1, n=200, **STEADY)
+    surface = surface_of(1, 1, n=2000, **STEADY)
     before = surface.row[layout.REFERENCE]
     for k in range(3):
         assert surface.row[layout.REFERENCE] == before
@@ -91,8 +110,8 @@ def test_a_level_that_moves_is_followed_and_one_that_rests_is_not() -> None:
     began = []
     for k in range(300):
         y = surface.rng.random(1)
-        noise = float(surface.rng.standard_normal())
-        seen = surface.tell(surface.rng.uniform(-1, 1, 1), y, noise + 3 * y[0] + 0.1 * k)
+        off = float(surface.rng.standard_normal())
+        seen = surface.tell(surface.rng.uniform(-1, 1, 1), y, off + 3 * y[0] + 0.1 * k)
         began.append(seen.began)
     assert surface.row[layout.FOLLOWS] == 1.0
     assert sum(began) == 1
@@ -100,8 +119,8 @@ def test_a_level_that_moves_is_followed_and_one_that_rests_is_not() -> None:
     assert seen.forgotten > 0.0
     for _ in range(3000):
         y = surface.rng.random(1)
-        noise = float(surface.rng.standard_normal())
-        surface.tell(surface.rng.uniform(-1, 1, 1), y, noise + 3 * y[0] + 30.0)
+        off = float(surface.rng.standard_normal())
+        surface.tell(surface.rng.uniform(-1, 1, 1), y, off + 3 * y[0] + 30.0)
     assert surface.row[layout.FOLLOWS] == 0.0
 
 
@@ -109,7 +128,7 @@ def test_a_challenger_forgets_as_much_of_the_level_as_its_bin() -> None:
     surface = surface_of(1, 1, n=200, **STEADY)
     told, twin = surface.row.copy(), surface.row.copy()
     seen = Observation(np.zeros(1), np.full(1, 0.4), 1.0, np.empty(0), 1.0, ALONE, True)
-    forgetful = Foreseen(1.0, -0.1, math.log(4.0), False, True)
+    forgetful = UNFORESEEN._replace(square=1.0, spread=-0.1, forgotten=math.log(4.0), follows=True)
     rs.challenge(surface.cfg, told, seen, forgetful, surface.work)
     forget_level(surface.cfg, twin, 0.25)
     rs.challenge(surface.cfg, twin, seen, UNFORESEEN, surface.work)
@@ -122,12 +141,12 @@ def test_what_was_learned_in_noisier_times_counts_less() -> None:
     heard = []
     for _ in range(4000):
         y = surface.rng.random(1)
-        noise = 0.01 * float(surface.rng.standard_normal())
-        surface.tell(surface.rng.uniform(-1, 1, 1), y, noise + 3 * y[0])
+        off = 0.01 * float(surface.rng.standard_normal())
+        surface.tell(surface.rng.uniform(-1, 1, 1), y, off + 3 * y[0])
         heard.append(surface.row[layout.WEIGHT])
     rises = np.diff(np.log(heard))
-    assert rises.max() > math.log(steady.CALM)
-    assert surface.row[layout.LOUDEST] < 1.0 / steady.CALM
+    assert rises.max() > math.log(noise.CALM)
+    assert surface.row[layout.LOUDEST] < 1.0 / noise.CALM
 
 
 def dense_gates(surface: Surface) -> Array:
@@ -148,7 +167,8 @@ def test_the_centre_is_the_surest_point_on_the_way_to_the_peak(
     cfg, row, p = surface.cfg, surface.row, surface.p
     first, start = int(layout.baseline(cfg)), surface.rng.random(dy)
     u = surface.rng.uniform(-1, 1, dx)
-    request = Request(u, Region(np.zeros(dy), np.ones(dy), True), start, np.zeros(p))
+    box, reach = Region(np.zeros(dy), np.ones(dy), True), np.full(dy, rs.reach(cfg))
+    request = Request(u, box, start, reach, np.zeros(p))
     c = np.empty(dy)
     rs.best(cfg, row, request, surface.work, c)
 
@@ -171,9 +191,11 @@ def test_the_centre_is_the_surest_point_on_the_way_to_the_peak(
     bounds = []
     for t in grid:
         way = features(start + t * (peak - start)) - features(start)
-        error = math.sqrt((f * np.linalg.solve(r.T, way) ** 2).sum())
-        bounds.append(theta @ way - least_trust(cfg, row) * error)
+        error = least_trust(cfg, row) * math.sqrt((f * np.linalg.solve(r.T, way) ** 2).sum())
+        bounds.append(theta @ way - error)
     at = grid[int(np.argmax(bounds))] if max(bounds) > 0 else 0.0
+    if theta @ way > SURE * error:
+        at = 1.0
     np.testing.assert_allclose(c, start + at * (peak - start), atol=1e-6)
 
 
@@ -251,24 +273,120 @@ def test_a_reader_recommends_the_centre(dx: int, tmp_path: Any) -> None:
         np.testing.assert_array_equal(again.recommend(x), wanted)
 
 
-def steady_policy(context: ca.Box, decision: ca.Box, **options: Any) -> ca.Policy:
-    """The recommended policy, steady and without a reach."""
-    tree, learner = ca.EvidenceTree(), ResponseSurface(**STEADY)
-    return ca.Policy(context, decision, partition=tree, learner=learner, **options)
+def test_in_a_surge_a_payoff_far_off_teaches_the_baseline_alone() -> None:
+    surface = surface_of(2, 2, n=600, **STEADY)
+    row, first = surface.row, int(layout.baseline(surface.cfg))
+    row[layout.SURGE] = far_payoffs.HIGHEST_SURGE
+    r, d = surface.triangle()
+    surface.tell(surface.rng.uniform(-1, 1, 2), surface.rng.random(2), 50.0)
+    after, d_after = surface.triangle()
+    np.testing.assert_array_equal(after[first:], r[first:])
+    np.testing.assert_array_equal(d_after[first:], d[first:])
+    assert (after[0] != r[0]).any()
+    surface.tell(
+        surface.rng.uniform(-1, 1, 2), surface.rng.random(2), float(row[layout.REFERENCE])
+    )
+    assert row[layout.SINCE] == 0.0
 
 
-# Regret per decision of the last 5,000 of 15,000, relative to the same world in which nothing
-# happens; without `bounded` and `level` it is 28 times and more (docs/street.md).
-@pytest.mark.parametrize("name", ["level-rise", "level-week", "level-sine", "absurd-payoffs"])
-def test_a_steady_policy_keeps_its_feet(name: str) -> None:
-    marks = [10_000, 15_000]
+def test_a_surge_is_what_chance_does_not_do() -> None:
+    surface = surface_of(1, 1, n=3000, **STEADY)
+    surged = []
+    for k in range(4000):
+        y = surface.rng.random(1)
+        off = float(surface.rng.standard_normal())
+        absurd = 40.0 if k >= 3990 or k % 500 == 0 else 0.0  # one in 500, then all
+        seen = surface.tell(surface.rng.uniform(-1, 1, 1), y, off + 3 * y[0] + absurd * (-1) ** k)
+        surged.append(seen.surging)
+    assert not any(surged[:3990])
+    assert surged[3995:] == [True] * 5
+
+
+def test_what_is_rare_but_usual_comes_to_be_believed() -> None:
+    """A purchase of 1 in 50: after 100 of them its whole price is learned."""
+    surface = surface_of(0, 1, bounded=True)
+    kept = []
+    for k in range(5000):
+        y = surface.rng.random(1)
+        seen = surface.tell(np.empty(0), y, 60.0 if k % 50 == 25 else 0.0)
+        if k % 50 == 25:
+            kept.append(1.0 - seen.cut / 60.0)
+    assert kept[1] < 0.9
+    assert min(kept[60:]) == 1.0
+    theta = np.linalg.solve(*surface.triangle())
+    assert theta[0] + surface.row[layout.REFERENCE] == pytest.approx(60.0 / 50, abs=0.3)
+
+
+def test_a_challenger_learns_of_an_absurd_payoff_what_its_bin_has_learned() -> None:
+    surface = surface_of(1, 1, n=300, bounded=True)
+    twin = surface.row.copy()
+    u, y = np.zeros(1), np.full(1, 0.4)
+    seen = Observation(u, y, 1e6, np.empty(0), 1.0, ALONE, True)
+    foreseen = rs.tell(surface.cfg, surface.row, np.empty((1, 2)), seen, surface.work)
+    score = rs.challenge(surface.cfg, twin, seen, foreseen, surface.work)
+    assert score == 0.0
+    np.testing.assert_allclose(twin, surface.row, rtol=1e-9)
+
+
+@pytest.mark.parametrize("since", [5.0, 60.0, 300.0])
+def test_some_decisions_are_uniform_within_reach(since: float) -> None:
+    surface = surface_of(1, 1, n=400, reach=0.1)
+    cfg, row, p = surface.cfg, surface.row, surface.p
+    row[layout.SINCE] = since
+    start, y, share = np.full(1, 0.5), np.empty(1), []
+    first = p - int(layout.baseline(cfg))
+    region, reach = Region(np.zeros(1), np.ones(1), True), np.full(1, 0.1)
+    draws = np.random.default_rng(0).standard_normal((20_000, first))
+    for xi in draws:
+        share.append(deciding._explores(row, xi[0]))
+    wanted = min(deciding.EXPLORED / since, deciding.AT_MOST)
+    assert np.mean(share) == pytest.approx(wanted, abs=5 * math.sqrt(wanted / 20_000))
+    for xi in draws[np.array(share)][:50]:
+        rs.decide(
+            cfg,
+            row,
+            np.empty((1, 2)),
+            Request(np.zeros(1), region, start, reach, xi),
+            surface.work,
+            y,
+        )
+        c = np.empty(1)
+        rs.best(cfg, row, Request(np.zeros(1), region, start, reach, xi), surface.work, c)
+        low, high = max(c[0] - 0.1, 0.0), min(c[0] + 0.1, 1.0)
+        uniform = 0.5 * (low + high) + 0.5 * (high - low) * math.erf(xi[1] / math.sqrt(2.0))
+        assert y[0] == pytest.approx(uniform, abs=1e-12)
+
+
+# Regret per decision of the last 5,000 of 20,000, relative to the same world in which nothing
+# happens; as it comes it is 18 times and more (docs/street.md). Measured: 1.0 to 2.1.
+@pytest.mark.parametrize(
+    "name", ["level-rise", "level-week", "level-sine", "level-segment", "absurd-payoffs"]
+)
+def test_a_careful_policy_keeps_its_feet(name: str) -> None:
+    marks = [15_000, 20_000]
     late = {}
     for world in (name, "street-quiet"):
         run = ca.simulate(
-            steady_policy, world, horizon=marks[-1], replications=6, rng=0, checkpoints=marks
+            careful, world, horizon=marks[-1], replications=10, rng=0, checkpoints=marks
         )
         late[world] = float(np.diff(run.mean)[0])
-    assert late[name] < 6.0 * late["street-quiet"]
+    assert late[name] < 5.0 * late["street-quiet"]
+
+
+# While rare purchases were taken for absurd, the first was 7 to 11 times the incumbent's cost.
+# Measured over other seeds: 1.1 to 1.6, and 1.0 to 1.3.
+@pytest.mark.parametrize(("name", "most"), [("purchase-in-100", 2.0), ("rare-purchase", 1.5)])
+def test_rare_purchases_are_not_taken_for_absurd(name: str, most: float) -> None:
+    runs = [
+        ca.simulate(policy, name, horizon=30_000, replications=10, rng=0)
+        for policy in (careful, "fixed")
+    ]
+    assert runs[0].mean[-1] < most * runs[1].mean[-1]
+
+
+def test_contexts_that_are_all_alike_make_no_bins() -> None:
+    run = ca.simulate(careful, "same-context", horizon=20_000, replications=4, rng=0)
+    assert [len(run.bins(k)) for k in range(4)] == [1, 1, 1, 1]
 
 
 def test_options_of_a_steady_surface_are_checked() -> None:

@@ -28,7 +28,7 @@ def check_state(policy: ca.Policy) -> None:
     marked = {"rows"} if isinstance(model.lcfg, GridUCBConfig) else {"pool"}
     kept = [np.ravel(part) for parts in opened.open.values() for part in parts]
     arrays["open"] = np.concatenate([*kept, list(opened.held.values())])
-    arrays["mean payoff"] = opened.closed.mean_payoff
+    arrays["mean payoff"] = np.array(opened.closed.numbers)
     for name, array in arrays.items():
         assert not np.isnan(array).any(), f"{name} must hold numbers, but got {array}"
         assert name in marked or np.isfinite(array).all(), f"{name} must be finite: {array}"

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from continuarm.lab.result import Result as Result
     from continuarm.lab.simulation import simulate as simulate
     from continuarm.live import events as events
+    from continuarm.live.affine_rule import AffineRule as AffineRule
     from continuarm.live.closings import Stats as Stats
     from continuarm.live.decision import Bin as Bin
     from continuarm.live.decision import Decision as Decision
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
     from continuarm.live.registry import register as register
     from continuarm.paper import schedules as schedules
     from continuarm.paper import theory as theory
+    from continuarm.planning.first_day import FirstDay as FirstDay
+    from continuarm.planning.first_day import first_day as first_day
+    from continuarm.planning.old_log import first_day_of_log as first_day_of_log
     from continuarm.problems import Problem as Problem
     from continuarm.problems import problem as problem
     from continuarm.problems import problem_names as problem_names
@@ -56,6 +60,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "AdaptiveKWSA": "live.named",
+    "AffineRule": "live.affine_rule",
     "Bin": "live.decision",
     "Box": "box",
     "Comparison": "lab.comparison",
@@ -64,6 +69,7 @@ _HOME = {
     "Stats": "live.closings",
     "EvidenceTree": "core.partitions.evidence_tree",
     "Experiment": "lab.experiment",
+    "FirstDay": "planning.first_day",
     "Fixed": "live.named",
     "GradientAscent": "core.learners.gradient_ascent",
     "GradientSurface": "core.learners.gradient_surface",
@@ -84,6 +90,8 @@ _HOME = {
     "compare": "lab.comparison",
     "errors": "errors",
     "events": "live.events",
+    "first_day": "planning.first_day",
+    "first_day_of_log": "planning.old_log",
     "load": "live.policy",
     "problem": "problems",
     "problem_names": "problems",

@@ -120,7 +120,10 @@ class Box:
                     return point  # as almost always
             except (TypeError, ValueError, OverflowError):
                 pass
-        point = self._reals(self._in_order(value))
+        names = names_of(value)
+        point = self._reals(value if names is None else self._columns(value, names))
+        if names is not None and point.ndim == 2:
+            point = _only_row(point)
         if point.shape != self.low.shape:
             raise InputError(
                 f"{self.dim} numbers are needed for {self._label()}, "
@@ -180,11 +183,6 @@ class Box:
         np.minimum(scaled, self.high, out=scaled)
         return scaled
 
-    def _in_order(self, value: Any) -> Any:
-        """A value in the order of the box, if it has names."""
-        names = names_of(value)
-        return value if names is None else self._columns(value, names)
-
     def _columns(self, value: Any, names: Sequence[Any]) -> list[Any]:
         if not self.named and self.dim:
             raise InputError(f"values by name need a Box with names, but got {names}")
@@ -198,6 +196,16 @@ class Box:
 
     def _label(self) -> str:
         return str(list(self.names)) if self.named else f"a box of {self.dim} dimensions"
+
+
+def _only_row(columns: Array) -> Array:
+    """The row of a table that has one."""
+    if columns.shape[1] != 1:
+        raise InputError(
+            f"a table of one row is needed, but got {columns.shape[1]} rows: `ask_many` and "
+            "`recommend_many` take several"
+        )
+    return columns[:, 0].copy()
 
 
 def _bounds(value: Any, names: Any) -> Array:

@@ -4,12 +4,13 @@
     ├── InputError (ValueError)      a context, decision or payoff that breaks its rule
     ├── SettingsError (ValueError)   an option of a policy, a problem or a run that breaks its rule
     ├── ProblemError (ValueError)    a problem whose functions do not do what they promise
-    ├── PolicyError (ValueError)     a policy of your own that does not do what it promises
+    ├── PolicyError (ValueError)     a policy or a start of your own that breaks its promise
     ├── UnknownDecisionError (KeyError)   a payoff for a decision that is not open
     │   ├── AlreadyToldError         it was told before
     │   └── ExpiredDecisionError     it is over its time to live
     ├── BusyError (RuntimeError)     a policy that was called from inside a call of it
     ├── SavedFileError (ValueError)  a file that `load` or a table's reader cannot take
+    │   └── MissingFileError (FileNotFoundError)   a file, or the folder of one, that is not there
     └── MissingExtraError (ImportError)   an optional part that is not installed
 
 Every message states the rule first and then the value that broke it.
@@ -23,6 +24,7 @@ __all__ = [
     "ExpiredDecisionError",
     "InputError",
     "MissingExtraError",
+    "MissingFileError",
     "PolicyError",
     "ProblemError",
     "SavedFileError",
@@ -49,7 +51,7 @@ class ProblemError(ContinuarmError, ValueError):
 
 
 class PolicyError(ContinuarmError, ValueError):
-    """A policy of your own raises, or answers what is no decision."""
+    """A policy of your own, or a function to start from, raises or answers what is no decision."""
 
 
 class UnknownDecisionError(ContinuarmError, KeyError):
@@ -72,6 +74,10 @@ class BusyError(ContinuarmError, RuntimeError):
 
 class SavedFileError(ContinuarmError, ValueError):
     """A file is damaged, of another kind or of a newer version."""
+
+
+class MissingFileError(SavedFileError, FileNotFoundError):
+    """A file that should be read, or the folder that it should be written to, is not there."""
 
 
 class MissingExtraError(ContinuarmError, ImportError):

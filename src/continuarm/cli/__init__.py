@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from continuarm.cli.first_day import first_day
+from continuarm.cli.parameters import WholeNumber
 from continuarm.version import __version__
 
 __all__ = ["main"]
@@ -21,25 +23,6 @@ PROBLEM_NAMES = "two-communities, hard, quadratic, linear-demand, logit-demand, 
 
 
 LONGEST_LINE = 2000  # characters of an error
-
-
-class WholeNumber(click.ParamType[int]):
-    """A whole number; 1e6 and 100000.0 are accepted."""
-
-    name = "number"
-
-    def __init__(self, least: int) -> None:
-        self.least = least
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        """Parse the text."""
-        try:
-            number = float(value)
-            if number == int(number) and self.least <= number <= 2**53:
-                return int(value) if str(value).isdigit() else int(number)
-        except (ValueError, OverflowError):
-            pass
-        self.fail(f"a whole number >= {self.least} is needed, but got {value!r}", param, ctx)
 
 
 def _settings(context: Any, parameter: Any, values: tuple[str, ...]) -> dict[str, Any]:
@@ -336,6 +319,9 @@ def reproduce(
     if claims is not None:
         click.echo(f"{claims}\n")
     click.echo(f"report: {output}/report.html")
+
+
+cli.add_command(first_day)
 
 
 class _progress:

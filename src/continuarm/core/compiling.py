@@ -63,8 +63,8 @@ def register(config: type, code: object) -> None:
 
 
 def code_of(config: type) -> Any:
-    """The code registered for a configuration class."""
-    return _code[config]
+    """The code registered for a configuration class; None: there is none."""
+    return _code.get(config)
 
 
 def functions_of(code: Any, module: dict[str, Any]) -> dict[str, Any]:

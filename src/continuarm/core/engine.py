@@ -73,11 +73,17 @@ def _make(pcfg: Any, state: State, space: Space, parent: int) -> int:
 
 @compiled
 def decide(
-    pcfg: Any, lcfg: Any, state: State, space: Space, region: Region, start: Array
+    pcfg: Any,
+    lcfg: Any,
+    state: State,
+    space: Space,
+    region: Region,
+    start: Array,
+    reach: Array,
 ) -> tuple[int, bool, int]:
     """Decide for a context; the row that answers, whether its bin is made, the ticket."""
     row, made = seat(pcfg, lcfg, state, space, start)
-    request = Request(space.u, region, start, space.xi)
+    request = Request(space.u, region, start, reach, space.xi)
     known = state.rows[row, HEAD:] if made else space.row
     return row, made, learner.decide(lcfg, known, state.pool, request, space.work, space.y)
 
@@ -172,11 +178,17 @@ def forget(pcfg: Any, lcfg: Any, state: State, space: Space, row: int, ticket: i
 
 @compiled
 def recommend(
-    pcfg: Any, lcfg: Any, state: State, space: Space, region: Region, start: Array
+    pcfg: Any,
+    lcfg: Any,
+    state: State,
+    space: Space,
+    region: Region,
+    start: Array,
+    reach: Array,
 ) -> None:
     """Fill `space.best` with the best decision known for a context."""
     row, made = seat(pcfg, lcfg, state, space, start)
-    request = Request(space.u, region, start, space.xi)
+    request = Request(space.u, region, start, reach, space.xi)
     known = state.rows[row, HEAD:] if made else space.row
     learner.best(lcfg, known, request, space.work, space.best)
 

@@ -18,6 +18,7 @@ from continuarm.core.compiling import (
     Array,
     compile_entry,
     compiled,
+    copy_into,
     tuple_type,
     unpack,
 )
@@ -42,15 +43,21 @@ class Setup(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """Where a decision may lie and what the incumbent would do, on the unit cube."""
+    """Where a decision may lie, what the incumbent would do and how far from what is known to be
+    good may be tried, on the unit cube.
+
+    An incumbent that differs by context has a rule, in units: dy constants, then dy × dx slopes.
+    """
 
     low: Array
     high: Array
     start: Array
+    reach: Array
+    rule: Array  # empty: the start is the same for every context
     whole: bool  # no limit but the cube
 
 
-LIMITS = tuple_type(VECTOR, VECTOR, VECTOR, types.boolean, named=Limits)
+LIMITS = tuple_type(VECTOR, VECTOR, VECTOR, VECTOR, VECTOR, types.boolean, named=Limits)
 COMMON = (
     tuple_type(VECTOR, VECTOR, WHOLES, VECTOR, named=Setup),
     tuple_type(VECTOR, MATRIX, MATRIX, MATRIX, named=State),
@@ -96,6 +103,33 @@ def scale_slope(setup: Setup, slope: Array, unit: Array) -> None:
 
 
 @compiled
+def _follow(setup: Setup, rule: Array, context: Array, start: Array) -> None:
+    """What a rule does for a context, in units, and clipped into the box."""
+    dx, dy = setup.shape[0], setup.shape[1]
+    edges = setup.bounds[2 * dx :]
+    for j in range(dy):
+        value = rule[j]
+        for i in range(dx):
+            value += rule[dy + j * dx + i] * context[i]
+        start[j] = min(max(value, edges[j]), edges[dy + j])
+
+
+@compiled
+def start_for(
+    setup: Setup, fixed: Array, rule: Array, context: Array, units: Array, unit: Array
+) -> Array:
+    """What the incumbent would do for a context, on the unit cube.
+
+    It is `fixed`, or a rule fills it in, in units and in `unit`, which may be the same array.
+    """
+    if rule.shape[0] == 0:
+        return fixed
+    _follow(setup, rule, context, units)
+    scale_decision(setup, units, unit)
+    return unit
+
+
+@compiled
 def _recall(setup: Setup, here: Space, context: Array, value: Array) -> None:
     """Put a context and a decision into the space."""
     scale_context(setup, context, here.x)
@@ -104,7 +138,7 @@ def _recall(setup: Setup, here: Space, context: Array, value: Array) -> None:
 
 @cache
 def decide_entry(partition_class: type, learner_class: type) -> Any:
-    """Decide with the numbers of a draw: fill `value`.
+    """Decide with the numbers of a draw: fill `value`, and by a rule, in units, `start`.
 
     Returns the row that answers, whether its bin is made, the ticket, and the bin's number (0: not
     made); or as the ticket the dimension in which the context is outside, below OUTSIDE.
@@ -113,17 +147,20 @@ def decide_entry(partition_class: type, learner_class: type) -> Any:
     def entry(setup, state, room, limits, given):  # type: ignore[no-untyped-def]
         pcfg = unpack(partition_class, setup.partition)
         lcfg, here = unpack(learner_class, setup.learner), laid_out(setup, room)
-        key, draw, server, context, value = given
+        key, draw, server, context, value, start = given
         outside = scale_context(setup, context, here.x)
         if outside >= 0:
             return 0, False, OUTSIDE - outside, 0
         region = Region(limits.low, limits.high, limits.whole)
         fill_normal(key, draw, server, here.xi)
-        row, made, ticket = engine.decide(pcfg, lcfg, state, here, region, limits.start)
+        rule, mine = limits.rule, here.start
+        begin = start_for(setup, limits.start, rule, context, start, mine)
+        wish = region, begin, limits.reach
+        row, made, ticket = engine.decide(pcfg, lcfg, state, here, *wish)
         unscale_decision(setup, here.y, value)
         return row, made, ticket, int(state.rows[row, SERIAL]) if made else 0
 
-    given = tuple_type(WORDS, types.uint64, types.uint64, VECTOR, VECTOR)
+    given = tuple_type(WORDS, types.uint64, types.uint64, VECTOR, VECTOR, VECTOR)
     found = tuple_type(_WHOLE, _FLAG, _WHOLE, _WHOLE)
     signature = found(*COMMON, LIMITS, given)
     return compile_entry(entry, signature, classes=(partition_class, learner_class))
@@ -177,16 +214,19 @@ def forget_entry(partition_class: type, learner_class: type) -> Any:
 
 @cache
 def recommend_entry(partition_class: type, learner_class: type) -> Any:
-    """The best decisions for many contexts; `starts` are one row for all, or one each."""
+    """The best decisions for many contexts; `starts` are one each, or the incumbent's."""
 
     def entry(setup, state, room, limits, contexts, starts, values):  # type: ignore[no-untyped-def]
         pcfg = unpack(partition_class, setup.partition)
         lcfg, here = unpack(learner_class, setup.learner), laid_out(setup, room)
         region = Region(limits.low, limits.high, limits.whole)
+        mine = here.start
         for t in range(contexts.shape[0]):
             scale_context(setup, contexts[t], here.x)
-            start = starts[t if starts.shape[0] > 1 else 0]
-            engine.recommend(pcfg, lcfg, state, here, region, start)
+            start = start_for(setup, limits.start, limits.rule, contexts[t], mine, mine)
+            if starts.shape[0] > 0:
+                start = starts[t]
+            engine.recommend(pcfg, lcfg, state, here, region, start, limits.reach)
             unscale_decision(setup, here.best, values[t])
 
     signature = types.void(*COMMON, LIMITS, MATRIX, MATRIX, MATRIX)
@@ -209,15 +249,18 @@ def place_entry(partition_class: type, learner_class: type) -> Any:
 
 @cache
 def seat_entry(partition_class: type, learner_class: type) -> Any:
-    """The row that answers for a context; its box, `u` and imagined row are in the room."""
+    """The row that answers for a context; its box, `u`, start and imagined row are in the room."""
 
-    def entry(setup, state, room, start, context):  # type: ignore[no-untyped-def]
+    def entry(setup, state, room, limits, context):  # type: ignore[no-untyped-def]
         pcfg = unpack(partition_class, setup.partition)
         lcfg, here = unpack(learner_class, setup.learner), laid_out(setup, room)
         scale_context(setup, context, here.x)
+        mine = here.start
+        start = start_for(setup, limits.start, limits.rule, context, mine, mine)
         row, made = engine.seat(pcfg, lcfg, state, here, start)
+        copy_into(here.start, start)
         locate(pcfg, state.nodes, here.x, here, True)
         return row, made
 
-    signature = tuple_type(_WHOLE, _FLAG)(*COMMON, VECTOR, VECTOR)
+    signature = tuple_type(_WHOLE, _FLAG)(*COMMON, LIMITS, VECTOR)
     return compile_entry(entry, signature, classes=(partition_class, learner_class))

@@ -4,13 +4,17 @@ It decides, learns, recommends and explains. It knows no number of a decision, n
 and no generator: a decision is a function of the state, the context, the limits and the draw.
 """
 
+import re
+from collections.abc import Callable, Iterator
 from copy import copy
+from itertools import starmap
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.core.errors import NumbaError
 
 from continuarm.core import entries
-from continuarm.core.compiling import Array, in_python, pack
+from continuarm.core.compiling import Array, code_of, in_python, pack
 from continuarm.core.draws import Key
 from continuarm.core.entries import Limits, Setup
 from continuarm.core.learners import protocol as learner
@@ -32,11 +36,14 @@ from continuarm.core.state import (
     room_for,
     space,
 )
-from continuarm.errors import SettingsError
+from continuarm.errors import PolicyError, SettingsError
 
 __all__ = ["Limits", "Model", "ModelBin", "Rule", "limits_of"]
 
 WORD = 2**64 - 1
+NO_RULE: Array = np.empty(0)
+At = Callable[[Array], Array]  # what the incumbent would do for a context, on the unit cubes
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # of a terminal
 
 
 class ModelBin(NamedTuple):
@@ -61,9 +68,10 @@ class Rule(NamedTuple):
     follows: dict[str, Any] | None  # of the learner; None: `best` everywhere
 
 
-def limits_of(start: Array) -> Limits:
+def limits_of(start: Array, reach: float = 0.0) -> Limits:
     """No limit but the cube."""
-    return Limits(np.zeros(len(start)), np.ones(len(start)), start, True)
+    dy = len(start)
+    return Limits(np.zeros(dy), np.ones(dy), start, np.full(dy, reach), NO_RULE, True)
 
 
 class Model:
@@ -79,6 +87,8 @@ class Model:
     room: Array
 
     def __init__(self, pcfg: Any, lcfg: Any, context: Array, decision: Array) -> None:
+        _check_kind("partition", pcfg, partition.Partition)
+        _check_kind("learner", lcfg, learner.Learner)
         if partition.by_evidence(pcfg) and not learner.scores(lcfg):
             raise SettingsError(
                 f"{_kind(pcfg)} needs a learner that says how well it foresaw a payoff, "
@@ -103,7 +113,13 @@ class Model:
         """What is compiled for this pair of configurations, when it is first called."""
         if not name.endswith("_entry"):
             raise AttributeError(name)
-        entry = getattr(entries, name)(*self.classes)
+        try:
+            entry = getattr(entries, name)(*self.classes)
+        except NumbaError as error:
+            raise PolicyError(
+                f"{_kind(self.pcfg)} and {_kind(self.lcfg)} must be code that Numba compiles, "
+                f"but got {_reason(error)}"
+            ) from error
         setattr(self, name, entry)
         return entry
 
@@ -144,30 +160,34 @@ class Model:
         partition.grown(self.pcfg, self.state.nodes)
 
     def decide(
-        self, context: Array, key: Key, draw: int, limits: Limits, value: Array
+        self,
+        context: Array,
+        key: Key,
+        draw: int,
+        limits: Limits,
+        value: Array,
+        start: Array = NO_RULE,
     ) -> tuple[int, bool, int, int]:
-        """Fill a decision; changes nothing.
+        """Fill a decision and, if limits have a rule, the incumbent's; changes nothing.
 
         The row that answers, whether its bin is made, the ticket, and the bin's number (0: not
         made); or as the ticket, below OUTSIDE, the dimension in which the context is outside.
         """
-        given = (key, draw & WORD, draw >> 64, context, value)
+        given = (key, draw & WORD, draw >> 64, context, value, start)
         found: tuple[int, bool, int, int] = self.decide_entry(
             self.setup, self.state, self.room, limits, given
         )
         return found
 
-    def asked(self, row: int, made: bool, ticket: int) -> tuple[int, int]:
-        """Hand out what has just been decided; the row of its bin, and the bin's number."""
-        while True:
-            found: tuple[int, int] = self.asked_entry(
-                self.setup, self.state, self.room, row, made, ticket
-            )
-            if found[0] != FULL:
-                return found
-            self.grow()
+    def asking(self, row: int, made: bool, ticket: int) -> Iterator[tuple[int, int]]:
+        """Hand out what has just been decided: the row of its bin, or FULL; the bin's number.
 
-    def tell(
+        It happens when the answer is unpacked, as with `telling` and `forgetting` (`strokes`).
+        """
+        given = (self.setup, self.state, self.room, row, made, ticket)
+        return starmap(self.asked_entry, (given,))
+
+    def telling(
         self,
         row: int,
         ticket: int,
@@ -176,20 +196,36 @@ class Model:
         payoff: float,
         gradient: Array,
         start: Array,
-    ) -> int:
-        """Learn that the decision `value` for a context paid this; the number of its bin."""
-        given = (context, value, gradient)
+    ) -> Iterator[int]:
+        """Learn that the decision `value` for a context paid this: its bin's number, or FULL."""
+        seen = (context, value, gradient)
+        given = (self.setup, self.state, self.room, row, ticket, start, payoff, seen)
+        return starmap(self.tell_entry, (given,))
+
+    def forgetting(self, row: int, ticket: int, context: Array, value: Array) -> Iterator[None]:
+        """The decision `value` for a context will never be told."""
+        given = (self.setup, self.state, self.room, row, ticket, context, value)
+        return starmap(self.forget_entry, (given,))
+
+    def asked(self, row: int, made: bool, ticket: int) -> tuple[int, int]:
+        """The same as `asking`, at once; the arrays grow where they must."""
         while True:
-            bin_: int = self.tell_entry(
-                self.setup, self.state, self.room, row, ticket, start, payoff, given
-            )
+            [found] = self.asking(row, made, ticket)
+            if found[0] != FULL:
+                return found
+            self.grow()
+
+    def tell(self, *given: Any) -> int:
+        """The same as `telling`, at once."""
+        while True:
+            [bin_] = self.telling(*given)
             if bin_ != FULL:
                 return bin_
             self.grow()
 
     def forget(self, row: int, ticket: int, context: Array, value: Array) -> None:
-        """The decision `value` for a context will never be told."""
-        self.forget_entry(self.setup, self.state, self.room, row, ticket, context, value)
+        """The same as `forgetting`, at once."""
+        [_] = self.forgetting(row, ticket, context, value)
 
     def place(self, context: Array, value: Array, payoffs: float) -> int:
         """Start the bin of a context at a decision, if it has not begun; its row."""
@@ -207,19 +243,19 @@ class Model:
         self.state.counts[TEMPLATE] = 1.0
 
     def recommend(self, contexts: Array, limits: Limits, starts: Array | None = None) -> Array:
-        """The best decisions known for contexts `(n, dx)`, each with a start of its own or not."""
+        """The best decisions known for contexts `(n, dx)`, with starts of their own or not."""
         values = np.empty((len(contexts), self.dy))
-        starts = limits.start[None, :] if starts is None else starts
+        starts = np.empty((0, self.dy)) if starts is None else starts
         self.recommend_entry(self.setup, self.state, self.room, limits, contexts, starts, values)
         return values
 
     def explain(self, context: Array, limits: Limits) -> dict[str, Any]:
         """The bin of a context, as a box on the unit cube, and the learner's numbers in it."""
-        row, made = self.seat_entry(self.setup, self.state, self.room, limits.start, context)
+        row, made = self.seat_entry(self.setup, self.state, self.room, limits, context)
         lay_out: Any = space
         here = lay_out.py_func(self.room, *self.setup.shape.tolist())
         region = Region(limits.low, limits.high, limits.whole)
-        request = Request(here.u, region, limits.start, here.xi)
+        request = Request(here.u, region, here.start, limits.reach, here.xi)
         rows = self.state.rows
         known = rows[row, HEAD:] if made else here.row
         return {
@@ -230,28 +266,32 @@ class Model:
             **learner.explain(self.lcfg, known.copy(), request),
         }
 
-    def _best(self, row: int, limits: Limits) -> Array:
+    def _best(self, row: int, limits: Limits, start: Array) -> Array:
         """The best decision in the middle of a bin, in units."""
         region = Region(limits.low, limits.high, limits.whole)
-        request = Request(np.zeros(self.dx), region, limits.start, np.zeros(0))
+        request = Request(np.zeros(self.dx), region, start, limits.reach, np.zeros(0))
         y, work = np.empty(self.dy), np.empty(learner.scratch(self.lcfg))
         known = self.state.rows[row, HEAD:]
         if row == 0 and self.state.counts[TEMPLATE] == 0.0:
             known = np.empty(int(self.setup.shape[3]))
-            learner.init(self.lcfg, known, limits.start)
+            learner.init(self.lcfg, known, start)
         learner.best(self.lcfg, known, request, work, y)
         low, high = self.setup.bounds[2 * self.dx :].reshape(2, self.dy)
         return np.asarray(np.minimum(np.maximum(low + y * (high - low), low), high))
 
-    def rules(self, limits: Limits) -> list[Rule]:
+    def rules(self, limits: Limits, start_at: At | None = None) -> list[Rule]:
         """What `recommend` follows; of several boxes that hold a context the last one counts."""
+        at = start_at or (lambda x: limits.start)
+        follows_start = start_at is not None and self.state.counts[TEMPLATE] == 0.0
+        unvisited = learner.unvisited(self.lcfg) if follows_start else None
         whole: partition.Boxes = [(0, np.zeros(self.dx), np.ones(self.dx))]
         nodes, rows = self.state.nodes, self.state.rows
         split = partition.split_boxes(self.pcfg, nodes)
         found = []
         for row, low, high in whole + split + partition.boxes(self.pcfg, nodes):
-            follows = learner.rule(self.lcfg, rows[row, HEAD:]) if row > 0 else None
-            found.append(Rule(low, high, int(rows[row, TOLD]), self._best(row, limits), follows))
+            follows = learner.rule(self.lcfg, rows[row, HEAD:]) if row > 0 else unvisited
+            best = self._best(row, limits, at(0.5 * (low + high)))
+            found.append(Rule(low, high, int(rows[row, TOLD]), best, follows))
         return found
 
     @property
@@ -265,14 +305,36 @@ class Model:
         found = [row for row, _, _ in partition.boxes(self.pcfg, self.state.nodes)]
         return [int(rows[row, TOLD]) for row in sorted(found, key=lambda r: rows[r, SERIAL])]
 
-    def bins(self, limits: Limits) -> list[ModelBin]:
+    def bins(self, limits: Limits, start_at: At | None = None) -> list[ModelBin]:
         """The bins that have been made and not split, in the order in which they were made."""
-        found = []
+        at, found = start_at or (lambda x: limits.start), []
         for row, low, high in partition.boxes(self.pcfg, self.state.nodes):
             head, known = self.state.rows[row, :HEAD], self.state.rows[row, HEAD:]
             numbers = (int(head[LEVEL]), int(head[TOLD]), learner.progress(self.lcfg, known))
-            found.append(ModelBin(int(head[SERIAL]), low, high, *numbers, self._best(row, limits)))
+            best = self._best(row, limits, at(0.5 * (low + high)))
+            found.append(ModelBin(int(head[SERIAL]), low, high, *numbers, best))
         return sorted(found, key=lambda bin_: bin_.serial)
+
+
+def _check_kind(role: str, config: Any, kind: type) -> None:
+    code = code_of(type(config))
+    if code is None:
+        raise SettingsError(
+            f"the code of a {role} must be registered, as in `register({type(config).__name__}, "
+            f"{kind.__name__}.of(globals()))`, but that of {_kind(config)} is not"
+        )
+    if not isinstance(code, kind):
+        raise SettingsError(f"`{role}` must be a {role}, but got {_kind(config)}, which is none")
+
+
+def _reason(error: Exception) -> str:
+    """What Numba says of the innermost function, and where that stands."""
+    innermost = COLOURS.sub("", str(error)).split("Failed in nopython mode pipeline")[-1]
+    why, *whereabouts = re.sub(r"^ \(step: .*\)", "", innermost).split("During:")
+    told = " ".join(why.split())[:300]
+    if "NRT required" in told:
+        told = "a function that makes an array or a list"
+    return " at ".join([told, *re.findall(r" at (\S+ \(\d+\))", "".join(whereabouts))[:1]])
 
 
 def _kind(config: Any) -> str:

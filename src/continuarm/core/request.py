@@ -35,6 +35,7 @@ class Request(NamedTuple):
     u: Array  # the context scaled to [-1, 1] in its bin, where the learner uses it
     region: Region
     start: Array  # what the incumbent would do for this context
+    reach: Array  # how far from what is known to be good it may try; 0: there is no reach
     xi: Array  # the standard normal numbers that the learner declared
 
 
@@ -58,9 +59,13 @@ class Foreseen(NamedTuple):
     forgotten: float  # how much of the payoffs' level was forgotten on purpose, before it
     began: bool  # to follow the level just now: what challengers led by says nothing any more
     follows: bool  # the level: a level that moves looks like evidence
+    cut: float  # what of the payoff was too absurd to be learned, by the bin or its challengers
+    excess: float  # what that adds to r² where the noise is concerned
+    jumped: bool  # the level
+    surging: bool  # payoffs far off came much more often than usual, before it
 
 
-UNFORESEEN = Foreseen(0.0, 0.0, 0.0, False, False)
+UNFORESEEN = Foreseen(0.0, 0.0, 0.0, False, False, 0.0, 0.0, False, False)
 
 
 class Learned(NamedTuple):

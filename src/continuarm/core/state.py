@@ -43,6 +43,7 @@ class Space(NamedTuple):
     outer_high: Array
     y: Array  # a decision on the unit cube
     best: Array  # another one
+    start: Array  # what the incumbent would do for the context
     gradient: Array
     xi: Array  # the random numbers of a decision
     row: Array  # a learner's row, of a bin that is not made yet
@@ -51,13 +52,13 @@ class Space(NamedTuple):
 
 def room_for(dx: int, dy: int, draws: int, width: int, scratch: int) -> int:
     """Numbers that `space` needs."""
-    return 6 * dx + 3 * dy + draws + width + scratch
+    return 6 * dx + 4 * dy + draws + width + scratch
 
 
 @compiled
 def space(room: Array, dx: int, dy: int, draws: int, width: int) -> Space:
     """Lay out the room."""
-    d, k = 6 * dx, 6 * dx + 3 * dy
+    d, k = 6 * dx, 6 * dx + 4 * dy
     r = k + draws
     return Space(
         room[:dx],
@@ -68,7 +69,8 @@ def space(room: Array, dx: int, dy: int, draws: int, width: int) -> Space:
         room[5 * dx : d],
         room[d : d + dy],
         room[d + dy : d + 2 * dy],
-        room[d + 2 * dy : k],
+        room[d + 2 * dy : d + 3 * dy],
+        room[d + 3 * dy : k],
         room[k:r],
         room[r : r + width],
         room[r + width :],

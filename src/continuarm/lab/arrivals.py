@@ -112,7 +112,7 @@ class Ring:
                 context, value = kept[: model.dx], kept[model.dx : model.dx + model.dy]
                 if self.arrivals.held and seat[DELAY] < self.made - number:
                     payoff = float(kept[-1])
-                    start = self.life.limits.start
+                    start = self.life.start_for(context)
                     bin_ = model.tell(row, ticket, context, value, payoff, NO_GRADIENT, start)
                     if seat[OPEN_BIN] == 0:
                         self.life.bin_is_made(bin_)

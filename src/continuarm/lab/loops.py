@@ -33,6 +33,7 @@ from continuarm.core.entries import (
     scale_context,
     scale_decision,
     scale_slope,
+    start_for,
     unscale_decision,
 )
 from continuarm.core.learners.protocol import stands_alone
@@ -125,8 +126,9 @@ def _ask(
     limits, context, value = world.limits, block.contexts[t], space.best
     scale_context(setup, context, space.x)
     fill_normal(world.key, np.uint64(plan[DRAW] + t), ZERO, space.xi)
-    region = Region(limits.low, limits.high, True)
-    answers, made, ticket = engine.decide(pcfg, lcfg, state, space, region, limits.start)
+    start = start_for(setup, limits.start, limits.rule, context, space.start, space.start)
+    wish = Region(limits.low, limits.high, True), start, limits.reach
+    answers, made, ticket = engine.decide(pcfg, lcfg, state, space, *wish)
     row = engine.asked(pcfg, lcfg, state, space, answers, made, ticket)
     if row == FULL:
         return Made(row, False, ticket, 0, 0.0, 0.0, True)
@@ -243,7 +245,7 @@ def _tell(
     setup: Setup,
     state: State,
     space: Space,
-    start: Array,
+    limits: Limits,
     late: Late,
     plan: Any,
     k: int,
@@ -252,6 +254,8 @@ def _tell(
     waiting, seat = late.ring[k], late.seats[k]
     _recall(setup, space, waiting)
     row, ticket, payoff = seat[OPEN_ROW], seat[OPEN_TICKET], waiting[waiting.shape[0] - 1]
+    context = waiting[: space.x.shape[0]]
+    start = start_for(setup, limits.start, limits.rule, context, space.start, space.start)
     bin_ = engine.tell(pcfg, lcfg, state, space, start, row, ticket, payoff)
     if bin_ == FULL:
         return False
@@ -276,7 +280,7 @@ def run_late_entry(partition_class: type, learner_class: type) -> Any:
     def entry(setup, state, room, world, block, plan, numbers, late):  # type: ignore[no-untyped-def]
         pcfg = unpack(partition_class, setup.partition)
         lcfg, here = unpack(learner_class, setup.learner), laid_out(setup, room)
-        start, seats, long = world.limits.start, late.seats, late.ring.shape[0]
+        limits, seats, long = world.limits, late.seats, late.ring.shape[0]
         held, ttl = plan[HELD] == 1, plan[TTL]
         for t in range(plan[START], plan[STOP]):
             number = plan[BASE] + t
@@ -284,7 +288,7 @@ def run_late_entry(partition_class: type, learner_class: type) -> Any:
                 old = (number - ttl) % long
                 if 0 < ttl < long and ttl <= number and seats[old, IS_OPEN] == 1:
                     if held:
-                        if not _tell(pcfg, lcfg, setup, state, here, start, late, plan, old):
+                        if not _tell(pcfg, lcfg, setup, state, here, limits, late, plan, old):
                             return t
                     else:
                         _recall(setup, here, late.ring[old])
@@ -308,7 +312,7 @@ def run_late_entry(partition_class: type, learner_class: type) -> Any:
                 plan[PENDING], plan[ARRIVAL] = 1, late.offsets[t]
             while plan[ARRIVAL] < late.offsets[t + 1]:
                 k = late.arrivals[plan[ARRIVAL]] % long
-                if not _tell(pcfg, lcfg, setup, state, here, start, late, plan, k):
+                if not _tell(pcfg, lcfg, setup, state, here, limits, late, plan, k):
                     return t
                 plan[ARRIVAL] += 1
             plan[PENDING] = 0

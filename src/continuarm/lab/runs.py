@@ -1,7 +1,8 @@
 """The three ways to run a policy on a problem.
 
-Partition × learner on a compiled problem runs in the compiled loop. A policy that learns nothing
-decides for a whole block at once. Everything else runs in a loop in Python, with the same numbers.
+Partition × learner on a compiled problem runs in the compiled loop, unless a function of its
+user's is the incumbent. A policy that learns nothing decides for a whole block at once. Everything
+else runs in a loop in Python, with the same numbers.
 """
 
 from typing import Any, Protocol
@@ -58,7 +59,8 @@ def run_of(policy: Any, streams: Streams, horizon: int) -> Run:
     """The way to run a policy."""
     if isinstance(policy, DecidesAtOnce):
         return BlockRun(policy, streams.problem)
-    if isinstance(policy, CompiledPolicy) and streams.problem.functions.compiled:
+    compiled = streams.problem.functions.compiled
+    if isinstance(policy, CompiledPolicy) and compiled and policy.life.incumbent.own is None:
         return CompiledRun(policy, streams, horizon)
     return LiveRun(policy, streams, horizon)
 

@@ -85,7 +85,7 @@ def _asked(life: Life, event: Asked) -> None:
         if event.limits.shape != (2, decision.dim):
             raise InputError(f"limits must have two rows, but got {event.limits!r}")
         low, high = decision.points(event.limits)
-        if not (low < high).all() or not ((low <= event.value) & (event.value <= high)).all():
+        if not (low <= high).all() or not ((low <= event.value) & (event.value <= high)).all():
             raise InputError(
                 f"{event.value.tolist()} must lie within limits, but got {event.limits.tolist()}"
             )

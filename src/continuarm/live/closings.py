@@ -50,46 +50,67 @@ class Stats(NamedTuple):
     mean_payoff: float | None
 
 
+# How many were told, forgotten and expired, payoffs in the mean, the mean payoff.
+Numbers = tuple[int, int, int, int, float]
+# Where the fate of a decision is kept, the byte to keep there, and the numbers with it.
+Note = tuple[int, int, Numbers]
+
+
 class Closings:
-    """How many decisions were told, forgotten and expired, and which of the last ones."""
+    """How many decisions were told, forgotten and expired, and which of the last ones.
+
+    A note of a closing is made first, and then taken over by two assignments (`strokes`):
+    `closed.fates[byte], closed.numbers = bits, numbers`.
+    """
 
     def __init__(self, remembered: int) -> None:
-        self.counts = [0, 0, 0, 0]  # by what became of them
-        self.averaged, self.mean_payoff = 0, 0.0
+        self.numbers: Numbers = (0, 0, 0, 0, 0.0)
         self._most = min(remembered, MOST)
-        self._fates = bytearray(self._most // 4 + 1)
+        self.fates = bytearray(self._most // 4 + 1)
 
     def copy(self) -> "Closings":
         """An independent one."""
         other = Closings(self._most)
-        other.counts, other.averaged = self.counts.copy(), self.averaged
-        other.mean_payoff = self.mean_payoff
-        other._fates = self._fates.copy()
+        other.numbers, other.fates = self.numbers, self.fates.copy()
         return other
 
-    def told(self, id_: int, payoff: float) -> None:
-        """A payoff came."""
-        self.note(id_, TOLD)
-        self.average(payoff)
+    @property
+    def counts(self) -> list[int]:
+        """How many decisions, by what became of them."""
+        return [0, *self.numbers[:3]]
 
-    def average(self, payoff: float) -> None:
-        """A payoff, or what silence is worth, counts in the mean."""
-        if self.averaged < LATELY:
-            self.averaged += 1
-        weight = 1.0 / self.averaged
-        self.mean_payoff = (1.0 - weight) * self.mean_payoff + weight * payoff
+    @property
+    def mean_payoff(self) -> float | None:
+        """The mean of payoffs lately, if there were any."""
+        return self.numbers[4] if self.numbers[3] else None
 
-    def note(self, id_: int, fate: int) -> None:
-        """A decision is open no more."""
-        self.counts[fate] += 1
+    def noted(self, id_: int, fate: int, payoff: float | None = None) -> Note:
+        """The note that a decision is open no more, and what it or its silence is worth."""
+        told, forgotten, expired, averaged, mean = self.numbers
+        if payoff is not None:
+            averaged += averaged < LATELY
+            weight = 1.0 / averaged
+            mean = (1.0 - weight) * mean + weight * payoff
+        if fate == TOLD:
+            told += 1
+        elif fate == FORGOTTEN:
+            forgotten += 1
+        else:
+            expired += 1
         place = id_ % self._most
         byte, shift = place >> 2, (place & 3) << 1
-        self._fates[byte] = self._fates[byte] & KEEP[shift] | fate << shift
+        bits = self.fates[byte] & KEEP[shift] | fate << shift
+        return byte, bits, (told, forgotten, expired, averaged, mean)
+
+    def unchanged(self) -> Note:
+        """The note that nothing new is known."""
+        return 0, self.fates[0], self.numbers
 
     def add(self, told: int, forgotten: int, expired: int) -> None:
         """Count decisions of a simulation, of which nobody will ask."""
-        for fate, more in ((TOLD, told), (FORGOTTEN, forgotten), (EXPIRED, expired)):
-            self.counts[fate] += more
+        counts = self.numbers
+        more = (counts[0] + told, counts[1] + forgotten, counts[2] + expired)
+        self.numbers = (*more, *counts[3:])
 
     def first_known(self, next_id: int) -> int:
         """The oldest decision that is remembered."""
@@ -106,7 +127,7 @@ class Closings:
                 f"the decision must be open, but {id_} is too old to say whether it was told"
             )
         place = id_ % self._most
-        fate = self._fates[place >> 2] >> ((place & 3) << 1) & 3
+        fate = self.fates[place >> 2] >> ((place & 3) << 1) & 3
         if fate == TOLD:
             return AlreadyToldError(
                 f"a decision is told once, but the payoff of {id_} was told before"
@@ -121,8 +142,8 @@ class Closings:
 
     def to_plain(self) -> dict[str, Any]:
         """As plain values."""
-        fates = b64encode(bytes(self._fates).rstrip(b"\0")).decode()
-        mean = [self.averaged, self.mean_payoff]
+        fates = b64encode(bytes(self.fates).rstrip(b"\0")).decode()
+        mean = list(self.numbers[3:])
         return {"counts": self.counts, "mean_payoff": mean, "fates": fates}
 
     def restore(self, plain: Any) -> None:
@@ -132,9 +153,9 @@ class Closings:
             averaged, mean = plain["mean_payoff"]
             averaged = checks.whole("averaged", averaged, 0, LATELY)
             fates = b64decode(plain["fates"], validate=True)
-            if len(counts) != 4 or len(fates) > len(self._fates) or real(mean) is None:
+            if len(counts) != 4 or len(fates) > len(self.fates) or real(mean) is None:
                 raise ValueError(f"{counts}, {mean}, {len(fates)} bytes")
         except (KeyError, TypeError, ValueError) as error:
             raise SavedFileError(f"closed decisions must be counted, but got {error}") from None
-        self.counts, self.averaged, self.mean_payoff = counts, averaged, float(mean)
-        self._fates[: len(fates)] = fates
+        self.numbers = (counts[1], counts[2], counts[3], averaged, float(mean))
+        self.fates[: len(fates)] = fates

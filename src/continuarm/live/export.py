@@ -4,27 +4,29 @@ import json
 from typing import Any
 
 from continuarm.box import Box
-from continuarm.core.compiling import Array
 from continuarm.core.model import Rule
+from continuarm.live.incumbent import Affine
 from continuarm.live.reader import VERSION
 
 __all__ = ["export"]
 
 
-def export(name: str, context: Box, decision: Box, start: Array, rules: list[Rule]) -> str:
-    """The table in JSON; boxes of bins are on the unit cube, `best` in units of the decision."""
+def export(name: str, start: Affine, rules: list[Rule]) -> str:
+    """The table in JSON; boxes of bins are on the unit cube, `best` and `start` in units."""
     bins = []
     for low, high, told, best, follows in rules:
         bin_: dict[str, Any] = {"low": low.tolist(), "high": high.tolist(), "payoffs": told}
         bin_["best"] = best.tolist()
-        bins.append(bin_ if follows is None else bin_ | {"dimensions": decision.dim} | follows)
+        if follows is not None:
+            bin_ |= {"dimensions": start.decision.dim} | follows
+        bins.append(bin_)
     table = {
         "format": "continuarm table",
         "version": VERSION,
         "policy": name,
-        "context": _box(context),
-        "decision": _box(decision),
-        "start": start.tolist(),  # on the unit cube
+        "context": _box(start.context),
+        "decision": _box(start.decision),
+        "start": {"constant": start.first.tolist(), "by_context": start.slopes.tolist()},
         "bins": bins,
     }
     return json.dumps(table, allow_nan=False)

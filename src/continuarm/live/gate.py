@@ -5,53 +5,62 @@ signal handler or a listener: it is refused, as it would see half a change, or w
 """
 
 import os
-from threading import RLock
-from typing import Protocol
+from collections.abc import Callable
+from itertools import starmap
+from threading import RLock, get_ident
+from typing import Any, Protocol, TypeVar
 from weakref import WeakSet
 
 from continuarm.errors import BusyError
+from continuarm.strokes import insist
 
 __all__ = ["Gate", "keep_through_forks"]
+
+Answer = TypeVar("Answer")
 
 PATIENCE = 0.05  # seconds, before a fork lets go of all gates and tries again
 
 
 class Gate:
-    """What is done inside `with gate` is done alone."""
+    """What is done `alone` is done alone.
 
-    __slots__ = ("__weakref__", "_busy", "_lock")
+    Where every microsecond counts, `alone` is written out. No signal handler comes between the
+    lock, which C code takes and lets go, and the mark that somebody is inside (`strokes`).
+    """
+
+    __slots__ = ("__weakref__", "busy", "leaving", "lock")
 
     def __init__(self) -> None:
-        self._lock, self._busy = RLock(), False
+        self.lock, self.busy = RLock(), False
+        self.leaving: Callable[[], None] | None = None  # what is always done last
 
-    def __enter__(self) -> None:
-        self._lock.acquire()
-        if self._busy:
-            self._lock.release()
-            raise BusyError(
-                "a policy does one thing at a time, but it was called from inside, by a signal "
-                "handler or a listener: set a flag there, and call it afterwards"
-            )
-        self._busy = True
+    def alone(self, work: Callable[..., Answer], *given: Any) -> Answer:
+        """Do some work while nobody else is inside."""
+        with self.lock:
+            if self.busy:
+                raise self.refusal()
+            self.busy = True
+            try:
+                return work(*given)
+            finally:
+                self.busy = False
+                if self.leaving is not None:
+                    self.leave(self.leaving)
 
-    def __exit__(self, *error: object) -> None:
-        self._busy = False
-        self._lock.release()
+    def leave(self, last: Callable[[], None]) -> None:
+        """Do what is always done last, still alone."""
+        self.busy = True
+        try:
+            last()
+        finally:
+            self.busy = False
 
-    def hold(self) -> bool:
-        """Let nobody in; False: somebody stays inside."""
-        return self._lock.acquire(timeout=PATIENCE)
-
-    def release(self) -> None:
-        """Let others in again."""
-        self._lock.release()
-
-    def renew(self) -> None:
-        """In a child, where nobody waits any more; one that forked from inside is still there."""
-        if self._busy:
-            self._lock.release()
-        else:
-            self._lock = RLock()
+    def refusal(self) -> BusyError:
+        """What is raised when somebody comes from inside."""
+        return BusyError(
+            "a policy does one thing at a time, but it was called from inside, by a signal "
+            "handler or a listener: set a flag there, and call it afterwards"
+        )
 
 
 class Gated(Protocol):
@@ -64,8 +73,9 @@ class Gated(Protocol):
 
 
 _gated: WeakSet[Gated] = WeakSet()
-_held: list[Gated] = []
 _one_fork = RLock()
+_forker: int | None = None  # the thread that forks
+_held: dict[Any, Gated] = {}  # by the locks that it holds
 
 
 def keep_through_forks(gated: Gated) -> None:
@@ -75,36 +85,72 @@ def keep_through_forks(gated: Gated) -> None:
 
 
 def _before() -> None:
-    _one_fork.acquire()
-    _held[:] = list(_gated)
-    while not _hold_all():
-        pass
+    insist(_hold_all)
 
 
-def _hold_all() -> bool:
-    for count, gated in enumerate(_held):
-        if not gated.gate.hold():
-            for other in _held[:count]:
-                other.gate.release()
-            _held.insert(0, _held.pop(count))  # who is inside it may wait for one that was held
-            return False
-    return True
+def _hold_all() -> None:
+    """Hold what is not held yet."""
+    global _forker
+    if _forker != get_ident():
+        me, taking = get_ident(), starmap(_one_fork.acquire, ((),))
+        [_] = taking  # a stroke: nothing is called from here on
+        _forker = me
+    waiting = list(_gated)
+    while not all(gated.gate.lock in _held or _hold(gated) for gated in waiting):
+        hard = next(gated for gated in waiting if gated.gate.lock not in _held)
+        _let_go()
+        waiting.sort(key=lambda gated: gated is not hard)  # who is inside may wait for another
+
+
+def _hold(gated: Gated) -> bool:
+    lock = gated.gate.lock
+    taking = starmap(lock.acquire, ((True, PATIENCE),))
+    [taken] = taking  # a stroke: nothing is called from here on
+    if taken:
+        _held[lock] = gated
+    return bool(taken)
+
+
+def _let_go() -> None:
+    for lock in list(_held):
+        giving = starmap(lock.release, ((),))
+        [_] = giving  # a stroke: nothing is called from here on
+        del _held[lock]
 
 
 def _in_parent() -> None:
-    for gated in _held:
-        gated.gate.release()
-    _held.clear()
-    _one_fork.release()
+    insist(_end)
+
+
+def _end() -> None:
+    global _forker
+    if _forker == get_ident():
+        _let_go()
+        giving = starmap(_one_fork.release, ((),))
+        _forker = None  # a stroke: nothing is called from here on
+        [_] = giving
 
 
 def _in_child() -> None:
-    global _one_fork
-    for gated in _held:
-        gated.gate.renew()
+    insist(_begin_anew)
+
+
+def _begin_anew() -> None:
+    """Nobody waits here any more; one that forked from inside is still there.
+
+    A gate that a signal kept us from holding was left between two strokes of its thread.
+    """
+    global _one_fork, _forker
+    for gated in list(_gated):
+        gate, fresh = gated.gate, RLock()
         gated.forked()
-    _held.clear()
-    _one_fork = RLock()
+        if gate.busy and gate.lock.acquire(blocking=False):  # by us
+            gate.lock.release()
+        else:
+            _held.pop(gate.lock, None)
+            gate.lock, gate.busy = fresh, False
+    _let_go()
+    _one_fork, _forker = RLock(), None
 
 
 if hasattr(os, "register_at_fork"):

@@ -11,6 +11,7 @@ from continuarm.core.draws import Key
 from continuarm.errors import InputError, SettingsError, UnknownDecisionError
 from continuarm.live import events
 from continuarm.live.decision import Decision, Decisions
+from continuarm.live.incumbent import Context
 from continuarm.live.life import Life
 from continuarm.live.tokens import Tokens
 from continuarm.numbers import real
@@ -18,7 +19,6 @@ from continuarm.numbers import real
 __all__ = ["Context", "Contexts", "Inputs", "Many", "Rows", "finite", "key_of"]
 
 WHOLE = (int, np.integer)
-Context = ArrayLike | Mapping[str, float]
 Contexts = ArrayLike | Mapping[str, ArrayLike]
 Rows = Contexts | None
 Many = Decisions | ArrayLike

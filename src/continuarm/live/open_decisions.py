@@ -1,7 +1,6 @@
 """The decisions of a policy that wait for their payoff, and how long they may."""
 
 from collections import deque
-from collections.abc import Iterator
 from copy import copy
 from typing import Any, Final, NamedTuple
 
@@ -69,30 +68,16 @@ class OpenDecisions:
         self.asked = 0  # decisions so far
         self.next_id = 0  # larger than any so far
         self.closed = Closings(max(2 * (waiting.ttl or TTL), 1000))
+        self.expires = waiting.ttl is not None or waiting.ttl_seconds is not None
         # those with a time to live, the oldest first: a number, and the how-manieth it was
-        self._queue: deque[tuple[int, int]] = deque()
+        self.queue: deque[tuple[int, int]] = deque()
 
     def copy(self) -> "OpenDecisions":
         """An independent one in the same state."""
         other = copy(self)
-        other.open, other.held, other._queue = dict(self.open), dict(self.held), self._queue.copy()
+        other.open, other.held, other.queue = dict(self.open), dict(self.held), self.queue.copy()
         other.closed = self.closed.copy()
         return other
-
-    def add(self, id_: int, decision: Open) -> None:
-        """A decision was handed out."""
-        self.open[id_] = decision
-        self.asked += 1
-        if id_ >= self.next_id:
-            self.next_id = id_ + 1
-        if self.waiting.ttl is not None or self.waiting.ttl_seconds is not None:
-            self._queue.append((id_, decision[NUMBER]))
-
-    def change(self, id_: int, value: Array) -> None:
-        """Something else was done than what was decided."""
-        row, ticket, context, _, *others = self.open[id_]
-        changed: Any = (row, ticket, context, value, *others)
-        self.open[id_] = changed
 
     def is_open(self, id_: int) -> bool:
         """Whether a payoff of this decision can be told."""
@@ -111,7 +96,7 @@ class OpenDecisions:
 
     def is_due(self, at: float) -> bool:
         """Whether the time of a decision is over."""
-        queue, ttl, ttl_seconds = self._queue, self.waiting.ttl, self.waiting.ttl_seconds
+        queue, ttl, ttl_seconds = self.queue, self.waiting.ttl, self.waiting.ttl_seconds
         while queue:
             id_, number = queue[0]
             decision = self.open.get(id_)
@@ -123,10 +108,9 @@ class OpenDecisions:
             return ttl_seconds is not None and at - decision[AT] >= ttl_seconds
         return False
 
-    def due(self, at: float) -> Iterator[int]:
-        """Those whose time is over when the next one is asked, the oldest first."""
-        while self.is_due(at):
-            yield self._queue.popleft()[0]
+    def oldest_due(self) -> int:
+        """The oldest one that waits, after `is_due`."""
+        return self.queue[0][0]
 
     @property
     def oldest_known(self) -> int:
@@ -138,5 +122,5 @@ class OpenDecisions:
     ) -> None:
         """Take over what was saved."""
         self.open, self.held, self.asked, self.next_id = open_, held, asked, next_id
-        if self.waiting.ttl is not None or self.waiting.ttl_seconds is not None:
-            self._queue = deque((id_, decision[NUMBER]) for id_, decision in open_.items())
+        if self.expires:
+            self.queue = deque((id_, decision[NUMBER]) for id_, decision in open_.items())

@@ -14,19 +14,23 @@ from continuarm import checks
 from continuarm.box import Box
 from continuarm.core.compiling import Array
 from continuarm.core.learners.protocol import LearnerOptions
+from continuarm.core.model import ModelBin, Rule
 from continuarm.core.partitions.protocol import PartitionOptions
 from continuarm.errors import ContinuarmError, InputError, SavedFileError, SettingsError
 from continuarm.live import events, saved_file, state, warm_start
 from continuarm.live.closings import EXPIRED, FORGOTTEN, TOLD, Stats
 from continuarm.live.decision import Bin, Decision, Decisions
 from continuarm.live.export import export
+from continuarm.live.incumbent import Affine, Start, incumbent_of
 from continuarm.live.inputs import Context, Contexts, Many, Rows, finite, key_of
 from continuarm.live.life import Beginning, Life, new
+from continuarm.live.limits import Given, Within, within_of
 from continuarm.live.open_decisions import TTL, Waiting
 from continuarm.live.shell import Shell, counting_refusals
 from continuarm.live.tokens import Tokens
+from continuarm.strokes import to_the_end
 
-__all__ = ["Context", "Policy", "load"]
+__all__ = ["Context", "Policy", "Start", "load"]
 
 MOST_DIMENSIONS = 2**19  # a ticket counts the slots of a stencil
 
@@ -40,7 +44,9 @@ class Policy(Shell):
     partition : `Grid`, `Tree`, `EvidenceTree`, or one of your own.
     learner : `KieferWolfowitz`, `GradientAscent`, `GradientSurface`, `GridUCB`,
         `ResponseSurface`, or your own.
-    start : the decision that is made today; default the centre of the box.
+    start : what is done today: a decision, an `AffineRule` of the context, or a function that is
+        called with a context (a dictionary if its box has names, else an array) and answers a
+        decision; default the centre of the box.
     ttl : decisions of the policy after which a payoff is not waited for any more; None: for ever.
     ttl_seconds : the same in the caller's time, the `now` of `ask`.
     missing : the payoff of a decision whose time is up; payoffs told before are learned then, too,
@@ -66,7 +72,7 @@ class Policy(Shell):
         *,
         partition: PartitionOptions,
         learner: LearnerOptions,
-        start: Context | None = None,
+        start: Start | None = None,
         ttl: int | None = TTL,
         ttl_seconds: float | None = None,
         missing: float | None = None,
@@ -87,8 +93,7 @@ class Policy(Shell):
         for option, part, such in parts:
             if not callable(getattr(part, "configured", None)) or isinstance(part, type):
                 raise SettingsError(f"`{option}` must be such as {such}, but got {part!r}")
-        first = decision.centre if start is None else decision.point(start)
-        first.flags.writeable = False
+        first = None if start is None else incumbent_of(context, decision, start)
         silence = None if missing is None else _missing(missing)
         waiting = Waiting.checked(ttl, ttl_seconds, silence)
         beginning = Beginning(context, decision, partition, learner, first, key_of(rng), waiting)
@@ -107,38 +112,51 @@ class Policy(Shell):
         return other
 
     def ask(
-        self, context: Context = (), *, within: Box | None = None, now: float | None = None
+        self, context: Context = (), *, within: Given | None = None, now: float | None = None
     ) -> Decision:
         """A decision for this context; it may explore.
 
         Parameters
         ----------
-        within : a box inside the decision box, for this decision only.
+        within : limits for this decision only: a box inside the decision box, or by name for some
+            coordinates, `{"price": (3.0, 4.5)}`; equal limits fix one.
         now : the caller's time in seconds, for `ttl_seconds`; default `time.time()`.
         """
+        gate = self.gate
         try:
-            if within is not None:
-                within = self._life.in_order(within)
+            limits = None if within is None else within_of(within, self.decision)
             given = self.context.array(context)
             given.setflags(write=False)  # a decision keeps it
-            with self.gate:
-                return self._ask(given, within, now)
+            own = self._life.incumbent.own
+            start = None if own is None else own.at(given)
+            with gate.lock:
+                if gate.busy:
+                    raise gate.refusal()
+                gate.busy = True
+                try:
+                    return self._ask(given, limits, now, start)
+                finally:
+                    gate.busy = False
+                    if gate.leaving is not None:
+                        gate.leave(gate.leaving)
         except ContinuarmError as error:
             self._count_refused(error)
             raise
 
-    def _ask(self, given: Array, within: Box | None, now: float | None) -> Decision:
+    def _ask(
+        self, given: Array, within: Within | None, now: float | None, start: Array | None
+    ) -> Decision:
         life = self._life
         at = 0.0 if life.beginning.waiting.ttl_seconds is None else self._time(now)
         if life.open.is_due(at):
             self.context.point(given)  # what is refused gives up nothing
             life.limits_within(within)
-            self._apply(events.TimePassed(at))
-        event, seat = life.decide(given, at, within, explained=bool(self._listeners))
+            life.apply(events.TimePassed(at))
+        listened = bool(self._listeners)
+        event, seat = life.decide(given, at, within, start=start, explained=listened)
         event.value.setflags(write=False)  # it is kept to recognise the decision
+        event.start.setflags(write=False)
         life.ask(event, seat)
-        if self._listeners:
-            self._tell_listeners(event)
         names, token = self.decision.names, self._tokens.newest
         return Decision(event.id, given, event.value, names, token, event.role)
 
@@ -159,75 +177,89 @@ class Policy(Shell):
             It must lie in the decision box. Policies whose observations belong together (stencils,
             gradients) refuse it.
         """
-        inputs = self._inputs
+        inputs, gate = self._inputs, self.gate
         try:
-            with self.gate:
-                id_ = inputs.number_of(decision)
-                slope, done = inputs.gradient(gradient), inputs.done(value)
-                event: events.Told = new(events.Told, (id_, inputs.payoff(payoff), slope, done))
-                self._tell(event)
+            with gate.lock:
+                if gate.busy:
+                    raise gate.refusal()
+                gate.busy = True
+                try:
+                    id_ = inputs.number_of(decision)
+                    slope, done = inputs.gradient(gradient), inputs.done(value)
+                    told = (id_, inputs.payoff(payoff), slope, done)
+                    self._life.tell(new(events.Told, told))
+                finally:
+                    gate.busy = False
+                    if gate.leaving is not None:
+                        gate.leave(gate.leaving)
         except ContinuarmError as error:
             self._count_refused(error)
             raise
 
-    def _tell(self, event: events.Told) -> None:
-        self._life.tell(event)
-        if self._listeners:
-            self._tell_listeners(event)
-
     @counting_refusals
     def forget(self, decision: Decision | int) -> None:
         """A payoff will never come: what the decision would have taught may be asked again."""
-        with self.gate:
-            self._apply(events.Forgotten(self._inputs.number_of(decision)))
+        self.gate.alone(self._forget, decision)
+
+    def _forget(self, decision: Decision | int) -> None:
+        self._life.apply(events.Forgotten(self._inputs.number_of(decision)))
 
     def expire(self, now: float | None = None) -> int:
         """Give up on the decisions whose time to live is over, as `ask` does.
 
         Return how many there were.
         """
-        with self.gate:
-            at, before = self._time(now), len(self._life.open.open)
-            if at > self._life.now or self._life.open.is_due(at):
-                self._apply(events.TimePassed(at))
-            return before - len(self._life.open.open)
+        return self.gate.alone(self._expire, now)
+
+    def _expire(self, now: float | None) -> int:
+        at, before = self._time(now), len(self._life.open.open)
+        if at > self._life.now or self._life.open.is_due(at):
+            self._life.apply(events.TimePassed(at))
+        return before - len(self._life.open.open)
 
     def forget_all(self) -> None:
         """Forget every open decision, the oldest first; learn what `missing` has held back."""
-        with self.gate:
-            if self._life.open.open:
-                self._apply(events.OpenForgotten())
+        self.gate.alone(self._forget_all)
 
-    def recommend(self, context: Context = (), *, within: Box | None = None) -> Array:
+    def _forget_all(self) -> None:
+        if self._life.open.open:
+            self._life.apply(events.OpenForgotten())
+
+    def recommend(self, context: Context = (), *, within: Given | None = None) -> Array:
         """The best decision known now; explores nothing and changes nothing."""
         point = self.context.point(context)[None, :]
-        limits = None if within is None else self._life.in_order(within)
-        with self.gate:
-            return np.asarray(self._life.recommend(point, limits)[0])
+        limits = None if within is None else within_of(within, self.decision)
+        starts = self._own_starts(point)
+        return np.asarray(self.gate.alone(self._life.recommend, point, limits, starts)[0])
 
     def recommend_many(self, contexts: Contexts) -> Array:
         """The best decisions known now for contexts of shape `(n, dx)`."""
         points = self.context.points(contexts)
-        with self.gate:
-            return self._life.recommend(points)
+        starts = self._own_starts(points)
+        return self.gate.alone(self._life.recommend, points, None, starts)
 
-    def explain(self, context: Context = (), *, within: Box | None = None) -> dict[str, Any]:
+    def _own_starts(self, points: Array) -> Array | None:
+        """What a function of the user's says to contexts `(n, dx)`; None: there is none."""
+        own = self._life.incumbent.own
+        return None if own is None else own.many(points)
+
+    def explain(self, context: Context = (), *, within: Given | None = None) -> dict[str, Any]:
         """The numbers behind a decision for a context: its bin, and what was learned there.
 
         Boxes and decisions are in units; slopes, curvatures and noise are those of the payoff,
         on the unit cube of decisions.
         """
         point = self.context.point(context)
-        if within is not None:
-            within = self._life.in_order(within)
-        with self.gate:
-            found = self._life.explain(point, within)
+        limits = None if within is None else within_of(within, self.decision)
+        starts = self._own_starts(point[None, :])
+        start = None if starts is None else starts[0]
+        found = self.gate.alone(self._life.explain, point, limits, start)
         for edge in ("low", "high"):
             found[edge] = self.context.from_unit(found[edge]).tolist()
         if "centre" in found:
             centre = self.decision.from_unit(found["centre"])
-            limits = self.decision if within is None else within
-            found["centre"] = np.clip(centre, limits.low, limits.high).tolist()
+            low, high = limits or (self.decision.low, self.decision.high)
+            found["centre"] = np.clip(centre, low, high).tolist()
         return found
 
     @counting_refusals
@@ -235,9 +267,8 @@ class Policy(Shell):
         """Decisions for contexts of shape `(n, dx)`, as if asked one after the other."""
         points = self.context.points(contexts)
         points.setflags(write=False)
-        with self.gate:
-            at = self._time(now)
-            decisions = [self._ask(point, None, at) for point in points]
+        starts = self._own_starts(points)
+        decisions = self.gate.alone(self._ask_all, points, starts, now)
         return Decisions(
             np.array([d.id for d in decisions], np.int64),
             points,
@@ -245,14 +276,22 @@ class Policy(Shell):
             self._tokens.newest,
         )
 
+    def _ask_all(self, points: Array, starts: Array | None, now: float | None) -> list[Decision]:
+        at, own = self._time(now), [None] * len(points) if starts is None else starts
+        return [
+            self._ask(point, None, at, start) for point, start in zip(points, own, strict=True)
+        ]
+
     @counting_refusals
     def tell_many(
         self, decisions: Many, payoffs: ArrayLike, *, gradients: Rows = None, values: Rows = None
     ) -> None:
         """Learn many payoffs, as if told one after the other; all of them or none."""
-        with self.gate:
-            for event in self._inputs.told(decisions, payoffs, gradients, values):
-                self._tell(event)
+        self.gate.alone(self._tell_checked, decisions, payoffs, gradients, values)
+
+    def _tell_checked(self, *given: Any) -> None:
+        told = self._inputs.told(*given)
+        to_the_end(lambda: self._life.tell_open(told), self._life.progress)
 
     def warm_up(self) -> None:
         """Compile, or load from disk, all that `ask`, `tell`, `forget` and `recommend` need.
@@ -271,13 +310,17 @@ class Policy(Shell):
 
     def export(self) -> str:
         """What it has learned as a table in JSON, from which `continuarm.Reader` decides."""
-        with self.gate:
-            rules = self._life.model.rules(self._life.limits)
-            start = self._life.limits.start
-        return export(self.name, self.context, self.decision, start, rules)
+        return export(self.name, *self.gate.alone(self._rules))
+
+    def _rules(self) -> tuple[Affine, list[Rule]]:
+        start = self._life.incumbent.numbers
+        return start, self._life.model.rules(self._life.limits, self._life.start_at)
 
     def learn_from(self, table: Any, *, payoff: str = "payoff") -> None:
         """Start from the log of an older rule: one row per decision, in the order of time.
+
+        A policy with a reach keeps near what the log did: `start` becomes the log's own rule,
+        unless it was given, and the reach half of the log's half-width around that rule.
 
         Parameters
         ----------
@@ -288,22 +331,18 @@ class Policy(Shell):
         x, y, z = warm_start.log_columns(table, payoff, self.context, self.decision)
         payoffs = np.array([self._inputs.payoff(value) for value in z.tolist()])
         if len(payoffs):
-            with self.gate:
-                self._apply(events.LearnedFromLog(x, y, payoffs))
+            self.gate.alone(self._life.apply, events.LearnedFromLog(x, y, payoffs))
 
     def bins(self) -> list[Bin]:
         """The bins that have been visited and not split, in the order in which they were made."""
-        with self.gate:
-            found = self._life.model.bins(self._life.limits)
-            asked = self._life.asked_per_bin
-            counts = {b.serial: asked[b.serial] for b in found if b.serial < len(asked)}
+        found, asked = self.gate.alone(self._bins)
         from_unit = self.context.from_unit
         return [
             Bin(
                 from_unit(b.low),
                 from_unit(b.high),
                 b.level,
-                counts.get(b.serial, 0),
+                asked.get(b.serial, 0),
                 b.told,
                 b.progress,
                 b.best,
@@ -312,24 +351,30 @@ class Policy(Shell):
             for b in found
         ]
 
+    def _bins(self) -> tuple[list[ModelBin], dict[int, int]]:
+        found = self._life.model.bins(self._life.limits, self._life.start_at)
+        return found, dict(self._life.asked_of)
+
     def stats(self) -> Stats:
         """How it has fared: decisions by what became of them, refusals, bins, payoffs."""
-        with self.gate:
-            opened = self._life.open
-            told = self._life.model.payoffs_per_bin()
-            counts, held = opened.closed.counts, len(opened.held)
-            return Stats(
-                asked=opened.asked,
-                told=counts[TOLD],
-                open=len(opened.open) - held,
-                held=held,
-                expired=counts[EXPIRED],
-                forgotten=counts[FORGOTTEN],
-                refused=dict(self._refused),
-                bins=len(told),
-                payoffs_per_bin=told,
-                mean_payoff=opened.closed.mean_payoff if opened.closed.averaged else None,
-            )
+        return self.gate.alone(self._stats)
+
+    def _stats(self) -> Stats:
+        opened = self._life.open
+        told = self._life.model.payoffs_per_bin()
+        counts, held = opened.closed.counts, len(opened.held)
+        return Stats(
+            asked=opened.asked,
+            told=counts[TOLD],
+            open=len(opened.open) - held,
+            held=held,
+            expired=counts[EXPIRED],
+            forgotten=counts[FORGOTTEN],
+            refused=dict(self._refused),
+            bins=len(told),
+            payoffs_per_bin=told,
+            mean_payoff=opened.closed.mean_payoff,
+        )
 
 
 def _missing(missing: Any) -> float:

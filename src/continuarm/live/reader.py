@@ -15,7 +15,8 @@ __all__ = ["VERSION", "Reader"]
 VERSION = 2
 STILL = 1e-9  # as in the policy itself: a round that moves no coordinate further is the last
 ROUNDS = 8
-STEPS = 64  # between the start and the peak (eq. 12 of the recommended policy's page)
+STEPS, SURE = 64, 2.0  # of eq. 12 of the recommended policy's page
+MOST_CELLS = 2**24
 LARGEST = 1.7976931348623157e308  # the largest float
 
 Vector = list[float]
@@ -44,11 +45,12 @@ class Reader:
         self.context: dict[str, Any] = table["context"]
         self.decision: dict[str, Any] = table["decision"]
         self.bins: list[dict[str, Any]] = table["bins"]
-        self.start: Vector = table["start"]
+        self.start: dict[str, Any] = table["start"]
 
     def decide(self, context: Mapping[str, float] | Sequence[float] = ()) -> Vector:
         """The best decision known for a context, as `recommend` would answer."""
-        x = _to_unit(self.context, context)
+        point = _point(self.context, context)
+        x = _to_unit(self.context, point)
         found = self.bins[0]
         for bin_ in self.bins:
             if all(
@@ -56,11 +58,27 @@ class Reader:
                 for v, low, high in zip(x, bin_["low"], bin_["high"], strict=True)
             ):
                 found = bin_
-        if "terms" not in found:
+        if "start" in found:
+            unit = self._start(point, found.get("cells"))
+        elif "terms" not in found:
             return list(found["best"])
-        unit = _centre_of(found, x, self.start) if "trust" in found else _peak_of(found, x)
+        else:
+            has_centre = "trust" in found
+            unit = _centre_of(found, x, self._start(point)) if has_centre else _peak_of(found, x)
         low, high = self.decision["low"], self.decision["high"]
         return [min(max(a + y * (b - a), a), b) for y, a, b in zip(unit, low, high, strict=True)]
+
+    def _start(self, point: Vector, cells: int | None = None) -> Vector:
+        """What the incumbent does, or the middle of its cell, on the unit cube."""
+        value = list(self.start["constant"])
+        for j, slopes in enumerate(self.start["by_context"]):
+            for slope, x in zip(slopes, point, strict=True):
+                value[j] += slope * x
+        ends = zip(value, self.decision["low"], self.decision["high"], strict=True)
+        unit = [(min(max(v, a), b) - a) / (b - a) for v, a, b in ends]
+        if cells is None:
+            return unit
+        return [(min(int(y * cells), cells - 1) + 0.5) / cells for y in unit]
 
     def decide_by_name(
         self, context: Mapping[str, float] | Sequence[float] = ()
@@ -69,7 +87,13 @@ class Reader:
         return dict(zip(self.decision["names"], self.decide(context), strict=True))
 
 
-def _to_unit(box: dict[str, Any], context: Mapping[str, float] | Sequence[float]) -> Vector:
+def _to_unit(box: dict[str, Any], point: Vector) -> Vector:
+    ends = zip(point, box["low"], box["high"], strict=True)
+    return [(value - low) / (high - low) for value, low, high in ends]
+
+
+def _point(box: dict[str, Any], context: Mapping[str, float] | Sequence[float]) -> Vector:
+    """A context in the order of its box, inside it."""
     names = box["names"]
     given = _names_of(context)
     if given is not None:
@@ -77,16 +101,18 @@ def _to_unit(box: dict[str, Any], context: Mapping[str, float] | Sequence[float]
             raise ValueError(f"the names must be {names}, but got {given}")
         by_field = isinstance(context, tuple)
         context = [getattr(context, name) if by_field else context[name] for name in names]
+    if not hasattr(context, "__len__"):
+        raise ValueError(f"{len(names)} numbers are needed, but got {context!r}")
     if len(context) != len(names):
         raise ValueError(f"{len(names)} numbers are needed, but got {len(context)}")
-    unit = []
+    point = []
     for name, value, low, high in zip(names, context, box["low"], box["high"], strict=True):
         if not isinstance(value, Real) or isinstance(value, Fraction):
             raise ValueError(f"{name} must be a number, but got {value!r}")
         if not low <= value <= high:
             raise ValueError(f"`{low} <= {name} <= {high}` must hold, but got {value}")
-        unit.append((float(value) - low) / (high - low))
-    return unit
+        point.append(float(value))
+    return point
 
 
 def _names_of(context: Any) -> list[Any] | None:
@@ -106,7 +132,7 @@ def _is_table(table: dict[str, Any]) -> bool:
         context, decision, bins = table["context"], table["decision"], table["bins"]
         fits = all(_is_box(box) for box in (context, decision))
         dy = len(decision["names"])
-        fits = fits and _is_within(table["start"], [0.0] * dy, [1.0] * dy)
+        fits = fits and _is_rule(table["start"], context, dy)
         return fits and bool(bins) and all(_is_bin(bin_, context, decision) for bin_ in bins)
     except (AttributeError, KeyError, TypeError, ValueError):
         return False
@@ -121,12 +147,28 @@ def _is_box(box: dict[str, Any]) -> bool:
     return named and len(set(names)) == dim and spans
 
 
+def _is_rule(start: dict[str, Any], context: dict[str, Any], dy: int) -> bool:
+    """Whether the start is a number for every context."""
+    first, slopes, dx = start["constant"], start["by_context"], len(context["names"])
+    fits = _are_numbers(first, dy) and isinstance(slopes, list) and len(slopes) == dy
+    if not fits or not all(_are_numbers(row, dx) for row in slopes):
+        return False
+    ends = zip(context["low"], context["high"], strict=True)
+    farthest = [max(abs(a), abs(b)) for a, b in ends]
+    sizes = ([abs(slope) for slope in row] for row in slopes)
+    rows = zip(first, sizes, strict=True)
+    return all(abs(v) + _dot(row, farthest) <= LARGEST for v, row in rows)
+
+
 def _is_bin(bin_: dict[str, Any], context: dict[str, Any], decision: dict[str, Any]) -> bool:
     dx, dy = len(context["names"]), len(decision["names"])
     if not _is_within(bin_["best"], decision["low"], decision["high"]):
         return False
     edges = [bin_["low"], bin_["high"]]
     if not all(_is_within(e, [0.0] * dx, [1.0] * dx) for e in edges) or not all(map(_lt, *edges)):
+        return False
+    cells, as_incumbent = bin_.get("cells", 1), bin_.get("start", True)
+    if type(cells) is not int or not 1 <= cells <= MOST_CELLS or as_incumbent is not True:
         return False
     if "terms" not in bin_:
         return True
@@ -210,12 +252,14 @@ def _centre_of(bin_: dict[str, Any], x: Vector, start: Vector) -> Vector:
     gain, bend = _dot(terms, a), _dot(terms, b)
     aa, ab, bb = _spread(bin_, a, b)
     most, at = 0.0, 0.0
+    sure = gain + bend > SURE * bin_["trust"] * max(aa + 2.0 * ab + bb, 0.0) ** 0.5
     for step in range(1, STEPS + 1):
         t = step / STEPS
         error = max(aa + t * (2.0 * ab + t * bb), 0.0) ** 0.5
         bound = t * (gain + t * bend - bin_["trust"] * error)
         if bound > most:
             most, at = bound, t
+    at = 1.0 if sure else at
     moved = [s + at * (v - s) for s, v in zip(v0, best, strict=True)]
     middle = [0.5 if v != v else 0.5 + 0.5 * v for v in moved]  # numbers too large give no peak
     return [min(max(v, 0.0), 1.0) for v in middle]

@@ -11,17 +11,15 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
 from typing import Any
 from weakref import WeakValueDictionary
 
-from continuarm.errors import SavedFileError
+from continuarm.errors import MissingFileError, SavedFileError
 from continuarm.live.gate import Gate
 
-__all__ = ["FORMAT", "alone", "read", "write"]
+__all__ = ["FORMAT", "gate_of", "read", "write"]
 
 FORMAT = 2
 UNFINISHED = ".unfinished"
@@ -72,6 +70,10 @@ def _target(path: str | os.PathLike[str]) -> Path:
         raise SavedFileError(
             f"a policy is saved to a file, but {os.fspath(path)!r} is something else"
         )
+    if not target.parent.is_dir():
+        raise MissingFileError(
+            f"the folder of a saved policy must exist, but {os.fspath(target.parent)!r} does not"
+        )
     return target
 
 
@@ -87,18 +89,29 @@ def _is_linux() -> bool:
     return Path("/proc/self").exists()
 
 
-@contextmanager
-def alone(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Let one thread of this process save to a path at a time; from inside it is refused."""
+def gate_of(path: str | os.PathLike[str]) -> Gate:
+    """Where one thread of this process saves to a path at a time; from inside it is refused."""
     with _choosing:
-        gate = _gates.setdefault(os.path.realpath(path), Gate())
-    with gate:
-        yield
+        return _gates.setdefault(os.path.realpath(path), Gate())
+
+
+def _content(path: str | os.PathLike[str]) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError:
+        raise MissingFileError(
+            f"a saved policy must exist, but {os.fspath(path)!r} does not"
+        ) from None
+    except OSError as error:
+        raise SavedFileError(
+            f"a saved policy must be a file that can be read, but {os.fspath(path)!r} is not: "
+            f"{error.strerror}"
+        ) from error
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], bytes]:
     """What the process knew, and the state, of a file that is whole."""
-    content = Path(path).read_bytes()
+    content = _content(path)
     first, _, rest = content.partition(b"\n")
     digest, _, body = rest.partition(b"\n")
     number = first.removeprefix(MAGIC)

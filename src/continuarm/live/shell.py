@@ -15,6 +15,7 @@ import numpy as np
 from continuarm import checks
 from continuarm.box import Box
 from continuarm.core import compiling
+from continuarm.core.compiling import Array
 from continuarm.errors import (
     AlreadyToldError,
     ContinuarmError,
@@ -77,6 +78,7 @@ class Shell:
         self.gate = Gate()
         keep_through_forks(self)
         self._listeners: list[Callable[[events.Event], object]] = []
+        self._heard = 0  # how many of them have heard the event that they are told of
         self._inputs = Inputs(life, tokens, name)
         self._refused = dict.fromkeys(REASONS.values(), 0)
         self._tokens.renew(life.open.next_id, life.open.oldest_known)
@@ -90,6 +92,17 @@ class Shell:
     def uses_gradient(self) -> bool:
         """Whether `tell` needs the gradient."""
         return self._life.model.uses_gradient
+
+    @property
+    def start(self) -> Any:
+        """What is done today, in units: an `AffineRule`, or the function that was given."""
+        return self._life.incumbent.shown()
+
+    @property
+    def reach(self) -> Array | None:
+        """How far from what is known to be good it may try, in units; None: anywhere."""
+        reach = self._life.limits.reach
+        return reach * self.decision.span if reach.any() else None
 
     @property
     def ttl(self) -> int | None:
@@ -129,8 +142,7 @@ class Shell:
     def copy(self, rng: np.random.Generator | int | None = None) -> Self:
         """An independent policy in the same state, with other random numbers if given."""
         key = None if rng is None else key_of(rng)
-        with self.gate:
-            life, tokens = self._life.copy(key), Tokens(self._tokens.tokens)
+        life, tokens = self.gate.alone(lambda: (self._life.copy(key), Tokens(self._tokens.tokens)))
         other = object.__new__(type(self))
         other._begin(life, self.name, tokens)
         return other
@@ -139,8 +151,7 @@ class Shell:
         return self.copy()
 
     def __getstate__(self) -> dict[str, Any]:
-        with self.gate:
-            return {"state": state.to_bytes(self._life), **self._shell()}
+        return self.gate.alone(lambda: {"state": state.to_bytes(self._life), **self._shell()})
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         life = state.from_bytes(saved["state"])
@@ -154,33 +165,51 @@ class Shell:
     def listen(self, listener: Callable[[events.Event], object]) -> None:
         """Call `listener` with each event from now on, in order, when it has happened.
 
-        It must not raise: what has happened stays, and the caller would get the error instead.
+        It must not raise: what has happened stays, and the caller would get the error instead,
+        when all the others have been called. None is called twice with one event.
 
         Applied to a policy that is as this one is now, they make it as this one will be.
         """
         if not callable(listener):
             raise InputError(f"a listener must be callable, but got {listener!r}")
-        with self.gate:
-            self._listeners.append(listener)
+        self.gate.alone(self._listen, listener)
+
+    def _listen(self, listener: Callable[[events.Event], object]) -> None:
+        self._listeners.append(listener)
+        if self._life.unheard is None:
+            self._life.unheard, self.gate.leaving = [], self._tell_listeners
 
     def apply(self, event: events.Event) -> None:
         """Let an event of another policy's life happen to this one, too."""
-        with self.gate:
-            checked_events.check(self._life, event)
-            self._apply(event)
+        self.gate.alone(self._apply_checked, event)
 
-    def _apply(self, event: events.Event) -> None:
+    def _apply_checked(self, event: events.Event) -> None:
+        checked_events.check(self._life, event)
         self._life.apply(event)
-        self._tell_listeners(event)
 
-    def _tell_listeners(self, event: events.Event) -> None:
-        for listener in self._listeners:
+    def _tell_listeners(self) -> None:
+        """Each hears of each event once; what is raised is raised when all have heard."""
+        unheard, raised = self._life.unheard, None
+        while unheard:
+            try:
+                self._tell_of(unheard)
+            except BaseException as error:
+                raised = raised or error
+        if raised is not None:
+            raise raised
+
+    def _tell_of(self, unheard: list[events.Event]) -> None:
+        event, listeners = unheard[0], self._listeners
+        while self._heard < len(listeners):
+            listener = listeners[self._heard]
+            self._heard += 1  # before the call: what it raises is its own
             listener(event)
+        self._heard = 0
+        del unheard[0]
 
     def snapshot(self) -> bytes:
         """The state as bytes, without what only a process has; equal states are equal bytes."""
-        with self.gate:
-            return state.to_bytes(self._life)
+        return self.gate.alone(state.to_bytes, self._life)
 
     @classmethod
     def from_snapshot(cls, content: bytes, *, name: str = "Policy") -> Self:
@@ -195,10 +224,12 @@ class Shell:
         The file is written whole or not at all. Of several threads that save to one path, the last
         one's policy is there when all have returned.
         """
-        with saved_file.alone(path):
-            with self.gate:
-                shell, content = self._shell(), state.to_bytes(self._life)
-            saved_file.write(path, shell, content)
+        saved_file.gate_of(path).alone(self._save, path)
+
+    def _save(self, path: str | os.PathLike[str]) -> None:
+        saved_file.write(
+            path, *self.gate.alone(lambda: (self._shell(), state.to_bytes(self._life)))
+        )
 
     def forked(self) -> None:
         """In a child process: what it hands out from now on is none of its parent's."""

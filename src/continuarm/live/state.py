@@ -19,6 +19,8 @@ from continuarm.core.learners.protocol import width
 from continuarm.core.state import HEAD, ROWS_USED, SERIALS, State
 from continuarm.errors import SavedFileError, SettingsError
 from continuarm.live import registry
+from continuarm.live.affine_rule import AffineRule
+from continuarm.live.incumbent import Incumbent, incumbent_of
 from continuarm.live.inputs import finite
 from continuarm.live.life import Beginning, Life
 from continuarm.live.open_decisions import BIN, NUMBER, Open, Waiting
@@ -88,6 +90,7 @@ def _header(life: Life) -> dict[str, Any]:
         "partition": registry.to_plain(beginning.partition),
         "learner": registry.to_plain(beginning.learner),
         "waiting": list(beginning.waiting),
+        "start_given": beginning.start is not None,
         "asked": opened.asked,
         "next_id": f"{opened.next_id:x}",
         "ids": [f"{id_:x}" for id_ in opened.open],
@@ -101,7 +104,9 @@ def _arrays(life: Life) -> Arrays:
     known, n, dx, dy = model.state, len(opened.open), model.dx, model.dy
     columns = list(zip(*opened.open.values(), strict=True)) or [()] * 8
     return {
-        "start": beginning.start,
+        "start": life.incumbent.numbers.first,
+        "by_context": life.incumbent.numbers.slopes,
+        "reach": life.limits.reach,
         "key": beginning.key,
         "counts": known.counts,
         "nodes": known.nodes,
@@ -123,21 +128,32 @@ def _beginning(header: dict[str, Any], arrays: Arrays) -> Beginning:
     context, decision = Box(*header["context"]), Box(*header["decision"])
     ttl, ttl_seconds, missing = header["waiting"]
     missing = None if missing is None else finite(missing)
-    key, start = arrays["key"], arrays["start"]
-    if key.shape != (2,) or key.dtype != np.uint64 or start.shape != (decision.dim,):
-        raise SavedFileError(
-            f"a start of {decision.dim} numbers and a key of 2 are needed, "
-            f"but got {start.shape} and {key.shape}"
-        )
+    key, given = arrays["key"], checks.flag("start_given", header["start_given"])
+    if key.shape != (2,) or key.dtype != np.uint64:
+        raise SavedFileError(f"a key of 2 words is needed, but got {key!r}")
     return Beginning(
         context,
         decision,
         registry.from_plain(header["partition"]),
         registry.from_plain(header["learner"]),
-        decision.point(start),
+        _incumbent(context, decision, arrays) if given else None,
         key,
         Waiting.checked(ttl, ttl_seconds, missing),
     )
+
+
+def _incumbent(context: Box, decision: Box, arrays: Arrays) -> Incumbent:
+    """A rule whose numbers are finite wherever it is asked; if a constant, in its box."""
+    first, slopes = arrays["start"], arrays["by_context"]
+    fits = first.dtype == slopes.dtype == np.float64 and slopes.shape == (
+        decision.dim,
+        context.dim,
+    )
+    if not fits or first.shape != (decision.dim,):
+        raise SavedFileError(f"a start must fit its boxes, but got {first!r} and {slopes!r}")
+    if not slopes.any():
+        decision.point(first)
+    return incumbent_of(context, decision, AffineRule(first, slopes))
 
 
 def _check_sizes(beginning: Beginning, arrays: Arrays) -> None:
@@ -155,6 +171,11 @@ def _restore(life: Life, header: dict[str, Any], arrays: Arrays) -> None:
     if wrong is not None:
         raise SavedFileError(f"a saved state must have {wrong}, but has not")
     model.state = state
+    if life.beginning.waiting.missing is not None:
+        _payoff(life, life.beginning.waiting.missing)
+    boxes = life.beginning.context, life.beginning.decision
+    life.follow(life.beginning.start or _incumbent(*boxes, arrays))
+    life.limits = life.limits._replace(reach=_reach(life, arrays["reach"]))
     ids = [int(text, 16) for text in header["ids"]]
     opened = _opened(life, ids, seats, arrays)
     held = [int(text, 16) for text in header["held"]]
@@ -179,6 +200,14 @@ def _restore(life: Life, header: dict[str, Any], arrays: Arrays) -> None:
     if counts[0] < unmade or any(d[BIN] > state.counts[SERIALS] for d in opened.values()):
         raise SavedFileError("open decisions must have been asked of a bin, but were not")
     life.asked_per_bin = counts.tolist()
+
+
+def _reach(life: Life, reach: NDArray[Any]) -> NDArray[Any]:
+    own = life.limits.reach
+    fits = reach.shape == own.shape and reach.dtype == np.float64
+    if not fits or not ((reach >= 0.0) & (reach <= 1.0) & ((reach > 0.0) == (own > 0.0))).all():
+        raise SavedFileError(f"the reach must be as the learner's, but got {reach!r}")
+    return reach
 
 
 def _payoff(life: Life, payoff: Any) -> float:
@@ -212,8 +241,8 @@ def _opened(
     for k, id_ in enumerate(ids):
         row, ticket = seats[k]
         start, value = points["starts"][k], points["values"][k]
-        if start.tobytes() == life.beginning.start.tobytes():
-            start = life.beginning.start
+        if life.constant is not None and start.tobytes() == life.constant.tobytes():
+            start = life.constant
         value.flags.writeable = False
         at, number, bin_ = (arrays[name][k].item() for name in ("at", "numbers", "bins"))
         opened[id_] = (row, ticket, points["contexts"][k], value, start, at, number, bin_)

@@ -7,7 +7,7 @@ import numpy as np
 from continuarm.box import Box
 from continuarm.core.compiling import Array
 from continuarm.core.learners.response_surface import ResponseSurface
-from continuarm.core.model import Limits, Model
+from continuarm.core.model import Model, limits_of
 from continuarm.core.partitions.evidence_tree import EvidenceTree
 from continuarm.core.request import ALONE
 from continuarm.errors import InputError
@@ -20,6 +20,12 @@ NO_GRADIENT = np.empty(0)
 
 def log_columns(table: Any, payoff: str, context: Box, decision: Box) -> tuple[Array, ...]:
     """Contexts, decisions and payoffs of a table with named columns."""
+    both = set(context.names) & set(decision.names)
+    if both and not (context.named and decision.named):
+        raise InputError(
+            "context and decision need different column names in a log, but got boxes without "
+            f"names that share {sorted(both)}: `Box(low, high, names=[...])`"
+        )
     columns: list[Array] = []
     for name in (*context.names, *decision.names, payoff):
         try:
@@ -37,7 +43,7 @@ def log_columns(table: Any, payoff: str, context: Box, decision: Box) -> tuple[A
         if column.ndim != 1 or (columns and len(column) != len(columns[0])):
             raise InputError(f"the columns of the log must have one length, but {name!r} has not")
         columns.append(column)
-    if set(context.names) & set(decision.names) or payoff in (*context.names, *decision.names):
+    if both or payoff in (*context.names, *decision.names):
         raise InputError(
             "context, decision and payoff need different column names in a log, but got "
             f"{[*context.names, *decision.names, payoff]}"
@@ -54,15 +60,15 @@ def log_columns(table: Any, payoff: str, context: Box, decision: Box) -> tuple[A
     return contexts, decisions, columns[-1]
 
 
-def learn(model: Model, limits: Limits, x: Array, y: Array, z: Array) -> None:
+def learn(model: Model, x: Array, y: Array, z: Array) -> None:
     """Teach a model the payoffs `z` of the decisions `y` for the contexts `x`, in their order.
 
-    A learner whose observations stand alone takes them as they are. One that climbs, by stencils
-    or by gradients, starts where a surface fitted to the log is highest, among the decisions that
-    the log has tried.
+    What the log did is what the incumbent did. A learner whose observations stand alone takes them
+    as they are. One that climbs, by stencils or by gradients, starts where a surface fitted to the
+    log is highest, among the decisions that the log has tried.
     """
     if model.stands_alone and not model.uses_gradient:
-        _tell_all(model, limits, x, y, z)
+        _tell_all(model, x, y, z)
         return
     surface = ResponseSurface().configured(model.dx, model.dy)
     context, decision = np.split(model.setup.bounds, [2 * model.dx])
@@ -72,8 +78,9 @@ def learn(model: Model, limits: Limits, x: Array, y: Array, z: Array) -> None:
         context.reshape(2, model.dx),
         decision.reshape(2, model.dy),
     )
-    _tell_all(fitted, limits, x, y, z)
-    best = fitted.recommend(x, limits)
+    _tell_all(fitted, x, y, z)
+    low, high = decision.reshape(2, model.dy)
+    best = fitted.recommend(x, limits_of(np.full(model.dy, 0.5)), (y - low) / (high - low))
     likely = np.clip(best, y.min(axis=0), y.max(axis=0))
     rows = [model.place(point, best, 0.0) for point, best in zip(x, likely, strict=True)]
     _, one, which, payoffs = np.unique(
@@ -84,10 +91,11 @@ def learn(model: Model, limits: Limits, x: Array, y: Array, z: Array) -> None:
     tried = likely.min(axis=0), likely.max(axis=0)  # a mean may be rounded beyond
     for k, row in enumerate(one):  # a bin starts at the mean of what is best for its contexts
         model.place(x[row], np.clip(sums[k] / payoffs[k], *tried), float(payoffs[k]))
-    low, high = decision.reshape(2, model.dy)
     model.place_others((likely.mean(axis=0) - low) / (high - low))
 
 
-def _tell_all(model: Model, limits: Limits, x: Array, y: Array, z: Array) -> None:
-    for point, decision, payoff in zip(x, y, z.tolist(), strict=True):
-        model.tell(0, ALONE, point, decision, payoff, NO_GRADIENT, limits.start)
+def _tell_all(model: Model, x: Array, y: Array, z: Array) -> None:
+    low, high = model.setup.bounds[2 * model.dx :].reshape(2, model.dy)
+    starts = (y - low) / (high - low)
+    for point, decision, payoff, start in zip(x, y, z.tolist(), starts, strict=True):
+        model.tell(0, ALONE, point, decision, payoff, NO_GRADIENT, start)

@@ -48,9 +48,11 @@ from continuarm.core.request import (
     clip_into,
     is_inside,
 )
+from continuarm.errors import SettingsError
 
 __all__ = ["GradientSurface", "GradientSurfaceConfig"]
 
+MOST_NUMBERS = 2_000_000  # of a bin, 16 MB
 MOST_JOINT = 64  # dimensions of a decision with a full Hessian; with more, its diagonal is learned
 # of a state that was read: any number, what is counted, the weight
 FARTHEST, MOST_COUNTED, LIGHTEST, HEAVIEST = 1e120, 2.0**52, 1e-3, 1e13
@@ -95,7 +97,7 @@ class GradientSurface:
 
     def configured(self, dx: int, dy: int) -> "GradientSurfaceConfig":
         """The numbers of these options."""
-        return GradientSurfaceConfig(
+        surface = GradientSurfaceConfig(
             dx,
             dy,
             block=dy if dy <= MOST_JOINT else 1,
@@ -107,6 +109,13 @@ class GradientSurface:
             grace=self.grace,
             memory=float(self.memory or 0),
         )
+        if width(surface) > MOST_NUMBERS:
+            raise SettingsError(
+                f"a bin of a surface of gradients has at most {MOST_NUMBERS} numbers, but got "
+                f"{width(surface)} with dx={dx}, dy={dy}: take `GradientAscent`, or "
+                "`RobbinsMonro` with a step"
+            )
+        return surface
 
 
 def width(cfg: GradientSurfaceConfig) -> int:
@@ -141,7 +150,7 @@ def _learn(
     row[SEEN] += 1.0
     row[AGE] += 1.0
     row[WEIGHT] /= 1.0 - cfg.fade / (row[AGE] + cfg.grace)  # eq. 2
-    return Foreseen(square, spread, 0.0, False, False), variance
+    return Foreseen(square, spread, 0.0, False, False, 0.0, 0.0, False, False), variance
 
 
 @compiled

@@ -12,7 +12,7 @@ import numpy as np
 
 from continuarm import checks
 from continuarm.core.compiling import Array, compiled, fill
-from continuarm.core.learners.protocol import Learner, Read, register
+from continuarm.core.learners.protocol import AS_INCUMBENT, Learner, Read, register
 from continuarm.core.request import (
     ALONE,
     NOTHING,
@@ -237,6 +237,10 @@ def fits(cfg: GridUCBConfig, read: Read) -> bool:
     wanted = (roots == AGAIN).sum(axis=1) == rows[:, WANTED]
     best = (numbers[:, BEST] < size).all()
     return bool(whole and best and known and told.all() and untold and wanted.all())
+
+
+def unvisited(cfg: GridUCBConfig) -> dict[str, Any]:
+    return AS_INCUMBENT | {"cells": cfg.arms}
 
 
 register(

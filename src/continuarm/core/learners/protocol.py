@@ -30,6 +30,9 @@ from continuarm.core.request import FULL, Foreseen, Observation, Request
 __all__ = ["Learner", "LearnerOptions", "Read", "register"]
 
 
+AS_INCUMBENT = {"start": True}  # a rule: as the incumbent does
+
+
 class LearnerOptions(Protocol):
     """What a user types to choose a learner; every field can be written as JSON."""
 
@@ -90,6 +93,7 @@ class Learner:
     uses_gradient: bool = False
     largest_payoff: float = np.inf
     size: Callable[[Any], int] = lambda cfg: 1
+    reach: Callable[[Any], float] = lambda cfg: 0.0
     draws: Callable[[Any], int] = lambda cfg: 0
     scratch: Callable[[Any], int] = lambda cfg: 0
     pool_width: Callable[[Any], int] = lambda cfg: 2
@@ -99,6 +103,7 @@ class Learner:
     place: Callable[[Any, Array, Array, float], None] | None = None
     explain: Callable[[Any, Array, Request, Array], dict[str, Any]] = _explain_nothing
     rule: Callable[[Any, Array], dict[str, Any] | None] = lambda cfg, row: None
+    unvisited: Callable[[Any], dict[str, Any]] = lambda cfg: AS_INCUMBENT
     holds: Callable[[Any, Array, int], bool] = lambda cfg, pool, ticket: False
     fits: Callable[[Any, Read], bool] = _has_no_nan
     challenge: Callable[[Any, Array, Observation, Foreseen, Array], float] | None = None
@@ -133,6 +138,11 @@ def width(cfg: Any) -> int:
 def size(cfg: Any) -> int:
     """How many coefficients it fits, by which a split by evidence judges its challengers."""
     return int(code(cfg).size(cfg))
+
+
+def reach(cfg: Any) -> float:
+    """How far from what is known to be good it may try, as a part of each side; 0: anywhere."""
+    return float(code(cfg).reach(cfg))
 
 
 def pool_width(cfg: Any) -> int:
@@ -236,6 +246,12 @@ def explain(cfg: Any, row: Array, request: Request) -> dict[str, Any]:
 def rule(cfg: Any, row: Array) -> dict[str, Any] | None:
     """What `best` follows in the whole bin, for a reader in plain Python; None: it is constant."""
     return code(cfg).rule(cfg, row)
+
+
+def unvisited(cfg: Any) -> dict[str, Any]:
+    """The same in bins that nobody has visited: `best` answers with the start, or with `cells`,
+    so many to a side, with the middle of the start's cell."""
+    return code(cfg).unvisited(cfg)
 
 
 def holds(cfg: Any, pool: Array, ticket: int) -> bool:

@@ -5,25 +5,19 @@ features, θ their coefficients, w the weight of the next observation, [R | d] t
 RᵀR = Σ wφφᵀ + ridge and Rᵀd = Σ wφz, s² the variance of the noise. Its parts are in `surface/`.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from continuarm import checks
-from continuarm.core.compiling import Array, compiled, compiled_large, copy_into, fill
-from continuarm.core.learners.protocol import Learner, register
+from continuarm.core.compiling import Array, compiled, copy_into, fill
+from continuarm.core.learners.protocol import AS_INCUMBENT, Learner, register
 from continuarm.core.learners.surface import children, explaining
-from continuarm.core.learners.surface.centre import centre, fill_gates, highest
-from continuarm.core.learners.surface.features import at_context, fill_features
-from continuarm.core.learners.surface.fitting import LARGEST_PAYOFF, fits
+from continuarm.core.learners.surface.deciding import decide_by_draw, decide_early, fill_best
+from continuarm.core.learners.surface.fitting import fits
 from continuarm.core.learners.surface.layout import (
     AGE,
-    DEGREES,
-    FOLLOWS,
-    FORGOTTEN,
     KNOWN,
-    REFERENCE,
-    RUN,
+    LARGEST_PAYOFF,
     SEEN,
     SQUARES,
     TRIED,
@@ -34,30 +28,9 @@ from continuarm.core.learners.surface.layout import (
     size,
     width,
 )
-from continuarm.core.learners.surface.steady import (
-    LARGEST_WEIGHT,
-    bounded,
-    follow_level,
-    is_settled,
-    set_weight,
-)
-from continuarm.core.learners.surface.triangle import (
-    fill_ridge,
-    forget_level,
-    rescale,
-    rotate_in,
-    solve,
-)
-from continuarm.core.learners.triangle import grow_older
-from continuarm.core.request import (
-    ALONE,
-    Foreseen,
-    Observation,
-    Region,
-    Request,
-    clip_into,
-    is_inside,
-)
+from continuarm.core.learners.surface.learning import learn, learn_beside
+from continuarm.core.learners.surface.triangle import fill_ridge
+from continuarm.core.request import ALONE, Foreseen, Observation, Request, clip_into
 from continuarm.errors import SettingsError
 
 __all__ = ["ResponseSurface", "ResponseSurfaceConfig", "fits", "scratch", "size", "width"]
@@ -69,7 +42,6 @@ MOST_VARYING = 50  # with more, less of the Hessian depends on the context
 MOST_IN_A_ROW = 1000  # with more, nothing depends on the context but the baseline
 MOST_AT_ALL = 2000  # a row has p²/2 numbers
 MOST_PAIRED = 3  # context dimensions whose products are in the baseline
-UNFORESEEABLE = -5.0  # -½ ln(1+h) of a payoff that says nothing about level and noise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,11 +59,11 @@ class ResponseSurface:
     middle : the first decisions keep to this part of each side of the box.
     grace : observations before old ones fade.
     reach : how far from what is known to be good it may decide, as a part of each side of the box
-        (eq. 11 to 13); None: anywhere.
+        (eq. 11 to 14); None: anywhere.
     gated : with a reach, what contexts change is believed only as far as it is significant.
-    bounded : no payoff moves an estimate far (eq. 14).
-    level : follow a level of the payoffs that moves (eq. 15 and 16); needs `bounded`.
-    calm : what was learned in noisier times counts less (eq. 17).
+    bounded : no payoff moves an estimate far (eq. 15).
+    level : follow a level of the payoffs that moves (eq. 16 to 19); needs `bounded`.
+    calm : what was learned in noisier times counts less (eq. 20).
     """
 
     memory: int | None = None
@@ -181,81 +153,18 @@ def init(cfg: ResponseSurfaceConfig, row: Array, start: Array) -> None:
     fill_ridge(cfg, row)
 
 
-@compiled_large
-def _learn(
-    cfg: ResponseSurfaceConfig, row: Array, seen: Observation, is_bin: bool, work: Array
-) -> tuple[Foreseen, float]:
-    """Rotate an observation into the triangle (eq. 2).
-
-    How well it was foreseen, one step ahead; the variance before.
-    """
-    p, follows, forgotten = size(cfg), row[FOLLOWS], row[FORGOTTEN]
-    if cfg.memory > 0.0:
-        grow_older(row, WEIGHT, AGE, seen.elapsed / cfg.memory)  # eq. 10
-    if row[WEIGHT] > LARGEST_WEIGHT:
-        rescale(cfg, row)
-    if row[KNOWN] == 0.0:
-        row[REFERENCE] = seen.z
-    weight = row[WEIGHT]
-    root, taken = math.sqrt(weight), work[p + 1 : 2 * p + 1]
-    fill_features(cfg, seen.u, seen.y, root, work)
-    work[p] = root * (seen.z - row[REFERENCE])
-    spread = rotate_in(cfg, row, work, taken)
-    square, left = work[p] * work[p] / weight, work[p] / root
-    variance = row[SQUARES] / row[DEGREES] if row[SQUARES] > 0.0 else 0.0
-    if cfg.bounded and spread > UNFORESEEABLE and is_settled(cfg, row):
-        kept = bounded(cfg, row, left, spread, taken)
-        if kept != left:
-            square = kept * kept
-        if cfg.level and is_bin:
-            follow_level(cfg, row, kept, spread, seen.elapsed)
-    share = weight * math.exp(2.0 * spread)  # eq. 3
-    row[SQUARES] += share * square
-    row[DEGREES] += share
-    _count(cfg, row, seen.y)
-    if cfg.calm and is_settled(cfg, row):
-        set_weight(row)
-    began = row[FOLLOWS] > follows
-    return Foreseen(square, spread, forgotten, began, row[FOLLOWS] > 0.0), variance
-
-
-@compiled
-def _count(cfg: ResponseSurfaceConfig, row: Array, y: Array) -> None:
-    for j in range(cfg.dy):
-        lowest, highest = TRIED + j, TRIED + cfg.dy + j
-        row[lowest], row[highest] = min(row[lowest], y[j]), max(row[highest], y[j])
-    row[SEEN] += 1.0
-    row[KNOWN] += 1.0
-    row[AGE] += 1.0
-    row[WEIGHT] /= 1.0 - cfg.fade / (row[AGE] + cfg.grace)  # eq. 4
-
-
 @compiled
 def tell(
     cfg: ResponseSurfaceConfig, row: Array, pool: Array, seen: Observation, work: Array
 ) -> Foreseen:
-    foreseen, _ = _learn(cfg, row, seen, True, work)
-    return foreseen
+    return learn(cfg, row, seen, work)
 
 
 @compiled
 def challenge(
     cfg: ResponseSurfaceConfig, row: Array, seen: Observation, bin_foresaw: Foreseen, work: Array
 ) -> float:
-    """The logarithm of the two predictive densities' ratio, with one variance (eq. 7).
-
-    It forgets as much of the level as the bin has. A payoff that is far off says nothing: the
-    level may have jumped.
-    """
-    if bin_foresaw.forgotten != row[FORGOTTEN]:
-        forget_level(cfg, row, math.exp(row[FORGOTTEN] - bin_foresaw.forgotten))
-        row[FORGOTTEN] = bin_foresaw.forgotten
-    before = row[REFERENCE]
-    mine, variance = _learn(cfg, row, seen, False, work)
-    if variance == 0.0 or row[RUN] != 0.0 or row[REFERENCE] != before:
-        return 0.0
-    gap = mine.square - bin_foresaw.square
-    return mine.spread - bin_foresaw.spread - 0.5 * gap / variance
+    return learn_beside(cfg, row, seen, bin_foresaw, work)
 
 
 @compiled
@@ -269,54 +178,11 @@ def decide(
     cfg: ResponseSurfaceConfig, row: Array, pool: Array, request: Request, work: Array, y: Array
 ) -> int:
     if is_early(cfg, row):
-        _decide_early(cfg, row, request, y)
+        decide_early(cfg, row, request, y)
     else:
-        _decide(cfg, row, request, work, y)
+        decide_by_draw(cfg, row, request, work, y)
     clip_into(request.region, y)
     return ALONE
-
-
-@compiled
-def _decide_early(cfg: ResponseSurfaceConfig, row: Array, request: Request, y: Array) -> None:
-    """Uniform within reach of the start; without a reach in the middle of the box."""
-    low, high = request.region.low, request.region.high
-    side = cfg.middle if row[KNOWN] < size(cfg) + 3 else 1.0
-    for j in range(cfg.dy):
-        middle, half = 0.5 * (low[j] + high[j]), side * (0.5 * (high[j] - low[j]))
-        if cfg.reach > 0.0:
-            start = min(max(request.start[j], low[j]), high[j])
-            bottom = max(low[j], start - 0.5 * cfg.reach)
-            top = min(high[j], start + 0.5 * cfg.reach)
-            middle, half = 0.5 * (bottom + top), 0.5 * (top - bottom)
-        y[j] = middle + half * math.erf(request.xi[j] / math.sqrt(2.0))
-
-
-@compiled_large
-def _decide(
-    cfg: ResponseSurfaceConfig, row: Array, request: Request, work: Array, y: Array
-) -> None:
-    """The peak of a surface that is drawn (eq. 5 and 6), within reach of the centre (eq. 13)."""
-    p, dy = size(cfg), cfg.dy
-    mean, drawn, gates = work[:p], work[p : 2 * p], work[2 * p : 2 * p + 2]
-    rest = work[2 * p + 2 :]
-    c, low, high, rest = rest[:dy], rest[dy : 2 * dy], rest[2 * dy : 3 * dy], rest[3 * dy :]
-    region = request.region
-    for j in range(dy):
-        low[j], high[j] = 2.0 * region.low[j] - 1.0, 2.0 * region.high[j] - 1.0
-    fill(gates, 1.0)
-    if cfg.reach > 0.0:
-        fill_gates(cfg, row, gates)
-    sigma = cfg.spread * math.sqrt(row[WEIGHT] * row[SQUARES] / row[DEGREES])
-    solve(cfg, row, gates, sigma, request.xi, drawn, mean, cfg.reach > 0.0)
-    at_context(cfg, request.u, drawn)
-    if cfg.reach > 0.0:
-        at_context(cfg, request.u, mean)
-        centre(cfg, row, request, gates, mean, rest, c)
-        for j in range(dy):
-            low[j], high[j] = max(low[j], c[j] - cfg.reach), min(high[j], c[j] + cfg.reach)
-    highest(cfg, drawn, Region(low, high, False), rest, y)
-    for j in range(dy):
-        y[j] = 0.5 + 0.5 * y[j]
 
 
 @compiled
@@ -324,47 +190,12 @@ def best(cfg: ResponseSurfaceConfig, row: Array, request: Request, work: Array, 
     if is_early(cfg, row):
         copy_into(y, request.start)
     else:
-        _best(cfg, row, request, work, y)
+        fill_best(cfg, row, request, work, y)
     clip_into(request.region, y)
 
 
-@compiled_large
-def _best(cfg: ResponseSurfaceConfig, row: Array, request: Request, work: Array, y: Array) -> None:
-    """The centre; without a reach, where the fitted surface is highest among what was tried."""
-    p, dy = size(cfg), cfg.dy
-    mean, gates, rest = work[:p], work[p : p + 2], work[p + 2 :]
-    fill(gates, 1.0)
-    if cfg.reach > 0.0:
-        fill_gates(cfg, row, gates)
-    solve(cfg, row, gates, 0.0, request.xi, mean, rest[:p], False)
-    at_context(cfg, request.u, mean)
-    if cfg.reach > 0.0:
-        centre(cfg, row, request, gates, mean, rest, y)
-        for j in range(dy):
-            y[j] = 0.5 + 0.5 * y[j]
-        return
-    low, high, rest = rest[:dy], rest[dy : 2 * dy], rest[2 * dy :]
-    fill(low, -1.0)
-    fill(high, 1.0)
-    _highest_tried(cfg, row, mean, Region(low, high, True), rest, y)
-    if not is_inside(request.region, y):
-        for j in range(dy):
-            low[j] = 2.0 * request.region.low[j] - 1.0
-            high[j] = 2.0 * request.region.high[j] - 1.0
-        _highest_tried(cfg, row, mean, Region(low, high, False), rest, y)
-
-
-@compiled
-def _highest_tried(
-    cfg: ResponseSurfaceConfig, row: Array, mean: Array, region: Region, work: Array, y: Array
-) -> None:
-    highest(cfg, mean, region, work, y)
-    for j in range(cfg.dy):
-        y[j] = min(max(0.5 + 0.5 * y[j], row[TRIED + j]), row[TRIED + cfg.dy + j])
-
-
 def rule(cfg: ResponseSurfaceConfig, row: Array) -> dict[str, Any] | None:
-    return None if is_early(cfg, row) else explaining.rule(cfg, row)
+    return AS_INCUMBENT if is_early(cfg, row) else explaining.rule(cfg, row)
 
 
 def explain(
@@ -394,6 +225,10 @@ def remembered(cfg: ResponseSurfaceConfig, row: Array) -> float:
 @compiled
 def uses_context(cfg: ResponseSurfaceConfig) -> bool:
     return True
+
+
+def reach(cfg: ResponseSurfaceConfig) -> float:
+    return 0.5 * cfg.reach
 
 
 def draws(cfg: ResponseSurfaceConfig) -> int:

@@ -253,7 +253,7 @@ def _go_on_making(
         axis, kind = pair // KINDS, pair % KINDS
         ends = node[_part(cfg, LOW) + axis], node[_part(cfg, HIGH) + axis]
         cut = _scaled(node[_part(cfg, CUT) + axis], ends[0], ends[1])
-        if _is_narrow(cfg, node, axis):
+        if not _is_cut(cfg, node, axis):
             cut = 0.0  # its halves are never told
         keep = cfg.keep if kind == 0 else cfg.little
         half = _part(cfg, HALVES + kind * PARTS) + axis
@@ -274,9 +274,10 @@ def _go_on_making(
 
 
 @compiled
-def _is_narrow(cfg: EvidenceTreeConfig, node: Array, axis: int) -> bool:
-    """Whether halves of a side would lose their digits: it is not cut."""
-    return bool(node[_part(cfg, HIGH) + axis] - node[_part(cfg, LOW) + axis] < NARROW)
+def _is_cut(cfg: EvidenceTreeConfig, node: Array, axis: int) -> bool:
+    """Whether a side has halves: not if they would lose their digits, or one have no contexts."""
+    low, high = node[_part(cfg, LOW) + axis], node[_part(cfg, HIGH) + axis]
+    return bool(high - low >= NARROW and node[_part(cfg, CUT) + axis] > low)
 
 
 @compiled
@@ -302,7 +303,7 @@ def observe(
     ahead = max(nodes[node, RENEWER_LEAD], 0.0) if cfg.drift > 0.0 else 0.0
     caution = CAUTION if foreseen.follows else 1.0
     winner, lead = _tell_halves(cfg, lcfg, nodes[node], rows, learned, space, ahead, caution)
-    if nodes[node, RENEWER_LEAD] >= max(lead, caution * cfg.renew_lead):
+    if not foreseen.surging and nodes[node, RENEWER_LEAD] >= max(lead, caution * cfg.renew_lead):
         replace(state, row, renewer)
         nodes[node, ROW], nodes[node, RENEWER] = renewer, row
         nodes[node, STATE] = WANTED
@@ -328,7 +329,7 @@ def _tell_halves(
     _, seen, foreseen = learned
     x, u = space.x, seen.u
     for axis in range(dx):
-        if _is_narrow(cfg, node, axis):
+        if not _is_cut(cfg, node, axis):
             continue
         kept, cut = u[axis], node[_part(cfg, CUT) + axis]
         if x[axis] >= cut:
@@ -342,8 +343,8 @@ def _tell_halves(
             score = learner.challenge(lcfg, rows[row, HEAD:], seen, foreseen, space.work)
             lead = node[half + LEAD * dx] + min(max(score, -cfg.largest), cfg.largest)
             node[half + LEAD * dx] = lead
-            needed = caution * (cfg.split_lead if kind == 0 else cfg.fresh_lead)
-            if lead >= max(best, ahead + needed):
+            needed = cfg.split_lead if kind == 0 else caution * cfg.fresh_lead
+            if lead >= max(best, ahead + needed) and not (kind == 1 and foreseen.surging):
                 winner, best = half, lead
         u[axis] = kept
     return winner, best
@@ -377,7 +378,7 @@ def _cut(cfg: EvidenceTreeConfig, node: Array) -> None:
 
 @compiled
 def _median(noted: Array, low: float, high: float) -> float:
-    """The middle of the gap nearest to the median; of the box, where all contexts are equal."""
+    """The middle of the gap nearest to the median; the low end, where all contexts are equal."""
     count = noted.shape[0]
     for k in range(2 * count):  # gaps from the middle outwards
         gap = count // 2 - 1 + ((k + 1) // 2 if k % 2 == 1 else -(k // 2))
@@ -386,7 +387,7 @@ def _median(noted: Array, low: float, high: float) -> float:
             margin = NARROW * (high - low)
             if noted[gap] < cut and low + margin < cut < high - margin:
                 return cut  # type: ignore[no-any-return]
-    return 0.5 * (low + high)
+    return low
 
 
 @compiled
@@ -500,8 +501,8 @@ def _node_fits(cfg: EvidenceTreeConfig, nodes: Array, number: int) -> bool:
     if axis < 0 and not challenged:
         return True
     inside = (node[low:high] < node[cuts:end]) & (node[cuts:end] < node[high:cuts])
-    narrow = node[high:cuts] - node[low:high] < NARROW
-    if not (inside | narrow).all() or (axis >= 0 and not inside[axis]):
+    uncut = (node[high:cuts] - node[low:high] < NARROW) | (node[cuts:end] == node[low:high])
+    if not (inside | uncut).all() or (axis >= 0 and not inside[axis]):
         return False
     for child in nodes[int(node[BELOW])], nodes[int(node[ABOVE])]:
         if axis < 0 and (child[DIMENSION] != -1.0 or np.delete(child, DIMENSION).any()):

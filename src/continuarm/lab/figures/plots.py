@@ -14,7 +14,7 @@ from continuarm.errors import MissingExtraError, SettingsError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "check_path", "figure_class", "ratio_dots", "regret_curves"]
+__all__ = ["COLOURS", "check_path", "figure_class", "ratio_dots", "regret_curves", "write"]
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart; line styles for grey prints
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -59,7 +59,7 @@ def regret_curves(results: Sequence[Drawable], path: str | Path | None = None) -
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=9)
     if path is not None:
-        _write(figure, path)
+        write(figure, path)
     return figure
 
 
@@ -132,11 +132,12 @@ def ratio_dots(
     if len(labels) > 1:
         figure.legend(frameon=False, fontsize=8, loc="outside lower center", ncols=2)
     if path is not None:
-        _write(figure, path)
+        write(figure, path)
     return figure
 
 
-def _write(figure: "Figure", path: str | Path) -> None:
+def write(figure: "Figure", path: str | Path) -> None:
+    """Write a figure to a file that is checked first."""
     check_path(path)
     try:
         figure.savefig(path, dpi=200)

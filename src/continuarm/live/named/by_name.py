@@ -1,8 +1,9 @@
 """Policies by name: one registry, in which you can register your own.
 
 A maker takes the two boxes, then by keyword its options, and among these whatever it wants to
-know of a simulation: `horizon`, `curvature`, `curvature_max`, `problem`, `rng`. It returns what
-has `ask` and `tell` (`live/abilities.py` says what else is used).
+know of a simulation: `horizon`, `curvature`, `curvature_max`, `problem`, `rng`. With
+`**options` it takes what every policy takes, the seed among it. It returns what has `ask` and
+`tell` (`live/abilities.py` says what else is used).
 """
 
 import inspect
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 
 from continuarm.box import Box
 from continuarm.errors import PolicyError, SettingsError
+from continuarm.live.named.options import PolicyOptions
 from continuarm.own_code import OwnCode
 
 __all__ = ["Maker", "maker_of", "makes", "names", "register_policy"]
@@ -37,7 +39,8 @@ class Maker(NamedTuple):
             if parameter.kind is parameter.VAR_KEYWORD:
                 function = getattr(self.make, "func", self.make)  # of a partial
                 hints = get_type_hints(function, include_extras=True)
-                for kind in get_args(hints.get(parameter.name)):  # Unpack[PolicyOptions]
+                kinds = get_args(hints.get(parameter.name))  # Unpack[PolicyOptions]
+                for kind in kinds or (PolicyOptions,):
                     found += list(get_type_hints(kind))
             elif parameter.kind is not parameter.VAR_POSITIONAL:
                 found.append(parameter.name)

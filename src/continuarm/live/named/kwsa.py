@@ -11,7 +11,7 @@ from continuarm.core.partitions.tree import Tree
 from continuarm.live.named import paper_options as paper
 from continuarm.live.named.options import PolicyOptions
 from continuarm.live.named.paper_options import Inherit
-from continuarm.live.policy import Context, Policy
+from continuarm.live.policy import Policy, Start
 
 __all__ = ["AdaptiveKWSA", "StaticKWSA"]
 
@@ -25,7 +25,7 @@ def StaticKWSA(
     step: float | None = None,
     width: float = 0.2,
     holder: float = 1.0,
-    start: Context | None = None,
+    start: Start | None = None,
     bins: int | str = "printed",
     probe: Probe = "forward",
     average: bool = False,
@@ -43,7 +43,7 @@ def StaticKWSA(
         constant: err large.
     width : δ <= 1/2, the probe width of the first stencil, on the unit cube.
     holder : α in (0, 2], the smoothness of the payoff in the context.
-    start : the first decision, in decision units; default the centre.
+    start : what is done today, as for `Policy`: the first decision of a bin; default the centre.
     bins : K per context dimension: a number, `"printed"`, `"consistent"` or `"lipschitz"`.
     probe : `"forward"`, `"alternate"` (the sign alternates) or `"central"`.
     average : Polyak averaging: `recommend` and the next centre are the iterates' average.
@@ -84,7 +84,7 @@ def AdaptiveKWSA(
     step: float | None = None,
     width: float = 0.2,
     holder: float = 1.0,
-    start: Context | None = None,
+    start: Start | None = None,
     depth: int | str = "printed",
     split_after: str | Sequence[int] = "text",
     probe: Probe = "forward",

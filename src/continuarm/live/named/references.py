@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from continuarm.box import Box
 from continuarm.core.compiling import Array
 from continuarm.live.decision import Decision
+from continuarm.live.incumbent import Start, incumbent_of
 from continuarm.live.policy import Context
 
 __all__ = ["Fixed", "Oracle", "World"]
@@ -76,15 +77,17 @@ class Oracle(_Reference):
 
 
 class Fixed(_Reference):
-    """One decision for every context; default the centre of the box.
+    """One decision for every context, an `AffineRule`, or a function of the context.
+
+    The default is the centre of the box.
 
     >>> Fixed(Box([18], [90]), Box([1.0, 0.5], [9.0, 4.0]), value=[2.5, 1.0]).ask([37]).value
     array([2.5, 1. ])
     """
 
-    def __init__(self, context: Box, decision: Box, *, value: Context | None = None) -> None:
+    def __init__(self, context: Box, decision: Box, *, value: Start | None = None) -> None:
         super().__init__(context, decision)
-        self.value = decision.centre if value is None else decision.point(value)
+        self.rule = incumbent_of(context, decision, decision.centre if value is None else value)
 
     @classmethod
     def made_for(cls, context: Box, box: Box, /, *, decision: Any = None) -> "Fixed":
@@ -92,8 +95,9 @@ class Fixed(_Reference):
         return cls(context, box, value=decision)
 
     def __repr__(self) -> str:
-        return f"<Fixed: {self.value.tolist()}>"
+        constant = self.rule.constant
+        return f"<Fixed: {self.rule.shown() if constant is None else constant.tolist()}>"
 
     def decide_many(self, contexts: ArrayLike) -> Array:
-        """The decision, once for each of the contexts."""
-        return np.tile(self.value, (len(self.context.points(contexts)), 1))
+        """The decisions for contexts of shape `(n, dx)`."""
+        return self.rule.many(self.context.points(contexts))

@@ -14,7 +14,7 @@ from continuarm.errors import SettingsError
 from continuarm.live.named import paper_options as paper
 from continuarm.live.named.options import PolicyOptions
 from continuarm.live.named.paper_options import Inherit
-from continuarm.live.policy import Context, Policy
+from continuarm.live.policy import Policy, Start
 from continuarm.paper import schedules
 
 __all__ = ["RobbinsMonro"]
@@ -31,7 +31,7 @@ def RobbinsMonro(
     curvature: float | None = None,
     step: float | str = "learned",
     holder: float = 1.0,
-    start: Context | None = None,
+    start: Start | None = None,
     bins: int | str | None = None,
     depth: int | str | None = None,
     split_after: Sequence[int] | None = None,

@@ -6,7 +6,7 @@ from continuarm.box import Box
 from continuarm.core.learners.response_surface import ResponseSurface
 from continuarm.core.partitions.evidence_tree import EvidenceTree
 from continuarm.live.named.options import PolicyOptions
-from continuarm.live.policy import Context, Policy
+from continuarm.live.policy import Policy, Start
 
 __all__ = ["SurfaceSampling"]
 
@@ -15,7 +15,8 @@ def SurfaceSampling(
     context: Box,
     decision: Box,
     *,
-    start: Context | None = None,
+    start: Start | None = None,
+    reach: float | None = None,
     memory: int | None = None,
     **options: Unpack[PolicyOptions],
 ) -> Policy:
@@ -30,7 +31,11 @@ def SurfaceSampling(
     Parameters
     ----------
     context, decision : the boxes; a context box without dimensions makes it context-free.
-    start : what `recommend` answers before any payoff is told; default the centre.
+    start : what is done today, as for `Policy`: `recommend` answers it before any payoff is told;
+        default the centre.
+    reach : how far from what is known to be good, as a part of each side of the box, it may try
+        before payoffs speak for more; default anywhere. With it, levels that move and absurd
+        payoffs do not mislead it, either.
     memory : keep about this many decisions of the policy in mind, for a payoff that drifts.
     options : `ttl`, `ttl_seconds`, `missing` and `rng` of `Policy`.
 
@@ -42,11 +47,14 @@ def SurfaceSampling(
     >>> policy.recommend([50]).round(1)
     array([5.])
     """
+    careful = reach is not None
     return Policy(
         context,
         decision,
         partition=EvidenceTree(drifts=memory is not None),
-        learner=ResponseSurface(memory=memory),
+        learner=ResponseSurface(
+            memory=memory, reach=reach, bounded=careful, level=careful, calm=careful
+        ),
         start=start,
         name="SurfaceSampling",
         **options,

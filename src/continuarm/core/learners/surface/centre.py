@@ -25,6 +25,7 @@ __all__ = ["centre", "fill_gates", "highest", "least_trust"]
 
 STEPS = 64  # between the start and the peak
 PER_DIMENSION = 0.5
+SURE = 2.0  # times z: where even so the peak is better than the start, it is the centre
 
 
 @compiled_large
@@ -84,7 +85,7 @@ def centre(
     c: Array,
 ) -> None:
     """Fill `c`, in [-1, 1]^dy: the point on the way from the start to the peak, nothing beyond
-    what was tried, that is surest to be better than the start (eq. 12)."""
+    what was tried, that is surest to be better than the start, or the peak (eq. 12)."""
     p, dy, first = size(cfg), cfg.dy, baseline(cfg)
     a, b, rest = work[:p], work[p : 2 * p], work[2 * p + 3 * dy :]
     low, high = work[2 * p : 2 * p + dy], work[2 * p + dy : 2 * p + 2 * dy]
@@ -131,7 +132,9 @@ def _fill_way(
 
 @compiled
 def _surest(gain: float, bend: float, trust: float, aa: float, ab: float, bb: float) -> float:
-    """Where between 0 and 1 the lower bound of what is gained is highest (eq. 12)."""
+    """Where between 0 and 1 the lower bound of what is gained is highest; 1, if that is sure."""
+    if gain + bend > SURE * trust * math.sqrt(max(aa + 2.0 * ab + bb, 0.0)):
+        return 1.0
     best = at = 0.0
     for step in range(1, STEPS + 1):
         t = step / STEPS

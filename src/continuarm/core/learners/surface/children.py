@@ -5,6 +5,7 @@ import math
 from continuarm.core.compiling import Array, compiled, compiled_large, copy_into
 from continuarm.core.learners.surface import layout
 from continuarm.core.learners.surface.layout import ResponseSurfaceConfig, baseline, size, triangle
+from continuarm.core.learners.surface.noise import LARGEST_FOURTHS
 from continuarm.core.learners.triangle import SMALLEST_PIVOT
 
 __all__ = ["hand_down"]
@@ -21,6 +22,8 @@ def hand_down(
     child[layout.AGE] *= keep
     child[layout.SQUARES] *= keep / parent[layout.WEIGHT]
     child[layout.DEGREES] *= keep / parent[layout.WEIGHT]
+    fourths = child[layout.FOURTHS] * (keep / parent[layout.WEIGHT])
+    child[layout.FOURTHS] = min(fourths * (keep / parent[layout.WEIGHT]), LARGEST_FOURTHS)
     child[layout.WEIGHT] = 1.0
     factor = math.sqrt(keep / parent[layout.WEIGHT])
     first = baseline(cfg)

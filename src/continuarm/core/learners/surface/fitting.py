@@ -5,12 +5,18 @@ import numpy as np
 from continuarm.core.compiling import Array
 from continuarm.core.learners.protocol import Read
 from continuarm.core.learners.surface import layout
-from continuarm.core.learners.surface.layout import ResponseSurfaceConfig, size, triangle
+from continuarm.core.learners.surface.layout import (
+    LARGEST_PAYOFF,
+    ResponseSurfaceConfig,
+    size,
+    triangle,
+)
+from continuarm.core.learners.surface.noise import LARGEST_FOURTHS
 
-__all__ = ["LARGEST_PAYOFF", "fits"]
+__all__ = ["fits"]
 
-LARGEST_PAYOFF = 1e100  # squares of payoffs must stay finite
-FAR, HEAVIEST, MOST = 1e150, 1e30, 2.0**52  # numbers in a triangle, the weight, what is counted
+FAR, MOST = 1e150, 2.0**52  # numbers in a triangle, and what is counted
+LIGHTEST, HEAVIEST = 1e-3, 1e30  # weights begin at 1, and grow
 
 
 def fits(cfg: ResponseSurfaceConfig, read: Read) -> bool:
@@ -21,6 +27,7 @@ def fits(cfg: ResponseSurfaceConfig, read: Read) -> bool:
         rows[:, layout.TRIED : layout.TRIED + cfg.dy],
         rows[:, layout.TRIED + cfg.dy : k],
     )
+    weights = rows[:, layout.WEIGHT]
     counts, known = rows[:, [layout.SEEN, layout.KNOWN, layout.AGE]], rows[:, layout.KNOWN] > 0.0
     with np.errstate(invalid="ignore", divide="ignore"):
         variance = np.where(
@@ -32,7 +39,7 @@ def fits(cfg: ResponseSurfaceConfig, read: Read) -> bool:
         and ((counts >= 0.0) & (counts < MOST)).all()
         and (rows[:, layout.SEEN] <= rows[:, layout.KNOWN]).all()
         and (rows[:, [layout.SEEN, layout.KNOWN]] % 1 == 0.0).all()
-        and ((rows[:, layout.WEIGHT] > 0.0) & (rows[:, layout.WEIGHT] <= HEAVIEST)).all()
+        and ((weights >= LIGHTEST) & (weights <= HEAVIEST)).all()
         and (
             (rows[:, [layout.SQUARES, layout.DEGREES]] >= 0.0)
             & (rows[:, [layout.SQUARES, layout.DEGREES]] <= FAR**1.5)
@@ -46,9 +53,15 @@ def fits(cfg: ResponseSurfaceConfig, read: Read) -> bool:
 
 
 def _is_steady(rows: Array) -> bool:
-    numbers = rows[:, [layout.RUN, layout.FORGOTTEN, layout.OFFSET, layout.LEAD, layout.LOUDEST]]
+    numbers = rows[:, [layout.RUN, layout.FORGOTTEN, layout.OFFSET, layout.LEAD]]
+    counted = rows[:, [layout.FORGOTTEN, layout.SURGE, layout.SINCE]]
+    loudest = rows[:, layout.LOUDEST]
+    fourths, usual = rows[:, layout.FOURTHS], rows[:, layout.USUAL]
     return bool(
         (abs(numbers) <= FAR).all()
-        and (rows[:, [layout.FORGOTTEN, layout.LOUDEST]] >= 0.0).all()
+        and ((counted >= 0.0) & (counted <= FAR)).all()
+        and ((loudest >= 0.0) & (loudest <= FAR**1.5)).all()
+        and ((usual >= 0.0) & (usual <= 1.0)).all()
+        and ((fourths >= 0.0) & (fourths <= LARGEST_FOURTHS)).all()
         and np.isin(rows[:, layout.FOLLOWS], (0.0, 1.0)).all()
     )

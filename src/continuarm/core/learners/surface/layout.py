@@ -4,7 +4,9 @@ from typing import NamedTuple
 
 from continuarm.core.compiling import compiled
 
-__all__ = ["ResponseSurfaceConfig"]
+__all__ = ["LARGEST_PAYOFF", "ResponseSurfaceConfig"]
+
+LARGEST_PAYOFF = 1e100  # squares of payoffs must stay finite
 
 # A row: numbers, then the lowest and the highest decision told, then the rows of the triangle
 # [R | d], each without the zeros before its diagonal.
@@ -12,10 +14,11 @@ __all__ = ["ResponseSurfaceConfig"]
 # SEEN counts the bin's own payoffs, KNOWN also the inherited ones, AGE those with the weight that
 # they have kept. WEIGHT is that of the next observation; SQUARES / DEGREES the noise (eq. 3).
 SEEN, KNOWN, AGE, WEIGHT, SQUARES, DEGREES, REFERENCE = range(7)
-# Of a steady surface (eq. 14 to 17): how many payoffs in a row were far off, on which side; how
+# Of a steady surface (eq. 15 to 20): how many payoffs in a row were far off, on which side, how
+# often they usually are, the evidence for a surge of them, the payoffs since the last one; how
 # much of the level was forgotten on purpose; whether the level is followed; how far from here, and
-# with which lead, the other choice sees it; the largest variance since weights were set.
-RUN, FORGOTTEN, FOLLOWS, OFFSET, LEAD, LOUDEST, TRIED = range(7, 14)
+# with which lead, the other choice sees it; Σ (cr²)², the largest variance since weights were set.
+RUN, USUAL, SURGE, SINCE, FORGOTTEN, FOLLOWS, OFFSET, LEAD, FOURTHS, LOUDEST, TRIED = range(7, 18)
 
 
 class ResponseSurfaceConfig(NamedTuple):

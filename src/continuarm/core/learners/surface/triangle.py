@@ -8,6 +8,7 @@ import math
 from continuarm.core.compiling import Array, compiled, compiled_large
 from continuarm.core.learners.surface.layout import (
     DEGREES,
+    FOURTHS,
     LOUDEST,
     SQUARES,
     WEIGHT,
@@ -33,15 +34,17 @@ def fill_ridge(cfg: ResponseSurfaceConfig, row: Array) -> None:
 
 
 @compiled_large
-def rotate_in(cfg: ResponseSurfaceConfig, row: Array, new: Array, taken: Array) -> float:
-    """Rotate the observation `new`, √w [φ | z], into the triangle: -½ ln(1+h).
+def rotate_in(
+    cfg: ResponseSurfaceConfig, row: Array, new: Array, taken: Array, first: int, end: int
+) -> float:
+    """Rotate the observation `new`, √w [φ | z], into these rows of the triangle: -½ ln(1+h).
 
     What is left of its last number is √w e/√(1+h). `taken` is what each row of the triangle has
     taken of that number, if it was 1.
     """
     p = size(cfg)
-    k, log_cosines, cosines = triangle(cfg), 0.0, 1.0
-    for i in range(p):
+    k, log_cosines, cosines = triangle(cfg) + first * (p + 1) - first * (first - 1) // 2, 0.0, 1.0
+    for i in range(first, end):
         length, entering = p - i, new[i]
         taken[i] = 0.0
         if entering != 0.0:
@@ -71,7 +74,7 @@ def take_out(cfg: ResponseSurfaceConfig, row: Array, taken: Array, amount: float
 def forget_level(cfg: ResponseSurfaceConfig, row: Array, share: float) -> None:
     """Keep this share of what is known of the level given the rest, at least one payoff's worth.
 
-    The constant is the first column: its row says nothing else (eq. 15).
+    The constant is the first column: its row says nothing else (eq. 18).
     """
     k = triangle(cfg)
     factor = max(math.sqrt(share), min(math.sqrt(row[WEIGHT]) / row[k], 1.0))
@@ -90,9 +93,10 @@ def rescale(cfg: ResponseSurfaceConfig, row: Array) -> None:
         k += size(cfg) - i + 1
     row[SQUARES] /= row[WEIGHT]
     row[DEGREES] /= row[WEIGHT]
+    row[FOURTHS] /= row[WEIGHT] * row[WEIGHT]
     row[WEIGHT] = 1.0
     if row[DEGREES] < LEAST_DEGREES:  # too little is remembered to know the noise
-        row[SQUARES] = row[DEGREES] = row[LOUDEST] = 0.0
+        row[SQUARES] = row[DEGREES] = row[FOURTHS] = row[LOUDEST] = 0.0
 
 
 @compiled

@@ -1,0 +1,50 @@
+"""What options take: numbers as people write them, and sides of boxes."""
+
+from typing import Any, NamedTuple
+
+import click
+
+__all__ = ["Side", "SideOfBox", "WholeNumber"]
+
+
+class WholeNumber(click.ParamType[int]):
+    """A whole number; 1e6 and 100000.0 are accepted."""
+
+    name = "number"
+
+    def __init__(self, least: int) -> None:
+        self.least = least
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        """Parse the text."""
+        try:
+            number = float(value)
+            if number == int(number) and self.least <= number <= 2**53:
+                return int(value) if str(value).isdigit() else int(number)
+        except (ValueError, OverflowError):
+            pass
+        self.fail(f"a whole number >= {self.least} is needed, but got {value!r}", param, ctx)
+
+
+class Side(NamedTuple):
+    """A named side of a box."""
+
+    name: str
+    low: float
+    high: float
+
+
+class SideOfBox(click.ParamType[Side]):
+    """`name:low:high`, as in price:1:9."""
+
+    name = "name:low:high"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Side:
+        """Parse the text; names may have colons."""
+        if isinstance(value, Side):
+            return value
+        try:
+            name, low, high = str(value).rsplit(":", 2)
+            return Side(name, float(low), float(high))
+        except ValueError:
+            self.fail(f"`name:low:high` is needed, but got {value!r}", param, ctx)

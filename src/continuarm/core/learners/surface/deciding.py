@@ -1,0 +1,124 @@
+"""Deciding: the peak of a surface that is drawn, and the best decision known (eq. 5, 6, 12 to 14).
+
+Legend: v = 2y - 1 the decision in [-1, 1]^dy, ξ standard normal numbers.
+"""
+
+import math
+
+from continuarm.core.compiling import Array, compiled, compiled_large, fill
+from continuarm.core.learners.surface.centre import centre, fill_gates, highest
+from continuarm.core.learners.surface.features import at_context
+from continuarm.core.learners.surface.layout import (
+    DEGREES,
+    KNOWN,
+    SINCE,
+    SQUARES,
+    TRIED,
+    WEIGHT,
+    ResponseSurfaceConfig,
+    size,
+)
+from continuarm.core.learners.surface.triangle import solve
+from continuarm.core.request import Region, Request, is_inside
+
+__all__ = ["decide_by_draw", "decide_early", "fill_best"]
+
+EXPLORED, AT_MOST = 3.0, 0.2  # decisions, and their share, that are uniform within reach
+
+
+@compiled
+def _uniform(xi: float, low: float, high: float) -> float:
+    """A uniform number, from a standard normal one."""
+    return 0.5 * (low + high) + 0.5 * (high - low) * math.erf(xi / math.sqrt(2.0))
+
+
+@compiled
+def _explores(row: Array, xi: float) -> bool:
+    """Whether this decision is uniform within reach (eq. 14); ξ is far out as often."""
+    chance = min(EXPLORED / max(row[SINCE], 1.0), AT_MOST)
+    return bool(math.erfc(abs(xi) / math.sqrt(2.0)) < chance)
+
+
+@compiled
+def decide_early(cfg: ResponseSurfaceConfig, row: Array, request: Request, y: Array) -> None:
+    """Uniform within reach of the start; without a reach in the middle of the box."""
+    low, high = request.region.low, request.region.high
+    side = cfg.middle if row[KNOWN] < size(cfg) + 3 else 1.0
+    for j in range(cfg.dy):
+        middle, half = 0.5 * (low[j] + high[j]), side * (0.5 * (high[j] - low[j]))
+        bottom, top = middle - half, middle + half
+        if cfg.reach > 0.0:
+            start = min(max(request.start[j], low[j]), high[j])
+            bottom = max(low[j], start - request.reach[j])
+            top = min(high[j], start + request.reach[j])
+        y[j] = _uniform(request.xi[j], bottom, top)
+
+
+@compiled_large
+def decide_by_draw(
+    cfg: ResponseSurfaceConfig, row: Array, request: Request, work: Array, y: Array
+) -> None:
+    """The peak of a surface that is drawn (eq. 5 and 6), within reach of the centre (eq. 13)."""
+    p, dy = size(cfg), cfg.dy
+    mean, drawn, gates = work[:p], work[p : 2 * p], work[2 * p : 2 * p + 2]
+    rest = work[2 * p + 2 :]
+    c, low, high, rest = rest[:dy], rest[dy : 2 * dy], rest[2 * dy : 3 * dy], rest[3 * dy :]
+    region = request.region
+    for j in range(dy):
+        low[j], high[j] = 2.0 * region.low[j] - 1.0, 2.0 * region.high[j] - 1.0
+    fill(gates, 1.0)
+    if cfg.reach > 0.0:
+        fill_gates(cfg, row, gates)
+    sigma = cfg.spread * math.sqrt(row[WEIGHT] * row[SQUARES] / row[DEGREES])
+    solve(cfg, row, gates, sigma, request.xi, drawn, mean, cfg.reach > 0.0)
+    at_context(cfg, request.u, drawn)
+    if cfg.reach > 0.0:
+        at_context(cfg, request.u, mean)
+        centre(cfg, row, request, gates, mean, rest, c)
+        for j in range(dy):
+            half = 2.0 * request.reach[j]  # v goes from -1 to 1
+            low[j], high[j] = max(low[j], c[j] - half), min(high[j], c[j] + half)
+    if cfg.reach > 0.0 and _explores(row, request.xi[0]):
+        for j in range(dy):
+            y[j] = _uniform(request.xi[1 + j], low[j], high[j])
+    else:
+        highest(cfg, drawn, Region(low, high, False), rest, y)
+    for j in range(dy):
+        y[j] = 0.5 + 0.5 * y[j]
+
+
+@compiled_large
+def fill_best(
+    cfg: ResponseSurfaceConfig, row: Array, request: Request, work: Array, y: Array
+) -> None:
+    """The centre; without a reach, where the fitted surface is highest among what was tried."""
+    p, dy = size(cfg), cfg.dy
+    mean, gates, rest = work[:p], work[p : p + 2], work[p + 2 :]
+    fill(gates, 1.0)
+    if cfg.reach > 0.0:
+        fill_gates(cfg, row, gates)
+    solve(cfg, row, gates, 0.0, request.xi, mean, rest[:p], False)
+    at_context(cfg, request.u, mean)
+    if cfg.reach > 0.0:
+        centre(cfg, row, request, gates, mean, rest, y)
+        for j in range(dy):
+            y[j] = 0.5 + 0.5 * y[j]
+        return
+    low, high, rest = rest[:dy], rest[dy : 2 * dy], rest[2 * dy :]
+    fill(low, -1.0)
+    fill(high, 1.0)
+    _highest_tried(cfg, row, mean, Region(low, high, True), rest, y)
+    if not is_inside(request.region, y):
+        for j in range(dy):
+            low[j] = 2.0 * request.region.low[j] - 1.0
+            high[j] = 2.0 * request.region.high[j] - 1.0
+        _highest_tried(cfg, row, mean, Region(low, high, False), rest, y)
+
+
+@compiled
+def _highest_tried(
+    cfg: ResponseSurfaceConfig, row: Array, mean: Array, region: Region, work: Array, y: Array
+) -> None:
+    highest(cfg, mean, region, work, y)
+    for j in range(cfg.dy):
+        y[j] = min(max(0.5 + 0.5 * y[j], row[TRIED + j]), row[TRIED + cfg.dy + j])

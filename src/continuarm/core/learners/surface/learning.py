@@ -1,0 +1,173 @@
+"""Learning a payoff: by a bin, and by the challengers beside it (eq. 2, 4, 7, 10).
+
+Legend: φ the p features, w the weight of the next observation, h = w φᵀ(RᵀR)⁻¹φ, e the error of
+the prediction made before, r = e/√(1+h).
+"""
+
+import math
+from typing import NamedTuple
+
+from continuarm.core.compiling import Array, compiled, compiled_large, fill
+from continuarm.core.learners.surface.far_payoffs import (
+    bounded,
+    bounded_like_bin,
+    count_since,
+    is_far,
+    largest_digits,
+    surges,
+)
+from continuarm.core.learners.surface.features import fill_features
+from continuarm.core.learners.surface.layout import (
+    AGE,
+    FOLLOWS,
+    FORGOTTEN,
+    KNOWN,
+    LARGEST_PAYOFF,
+    REFERENCE,
+    SEEN,
+    TRIED,
+    WEIGHT,
+    ResponseSurfaceConfig,
+    baseline,
+    size,
+)
+from continuarm.core.learners.surface.level import follow_level
+from continuarm.core.learners.surface.noise import (
+    LARGEST_WEIGHT,
+    is_settled,
+    note_square,
+    set_weight,
+    variance_of,
+)
+from continuarm.core.learners.surface.triangle import forget_level, rescale, rotate_in, solve
+from continuarm.core.learners.triangle import grow_older
+from continuarm.core.request import Foreseen, Observation
+
+__all__ = ["learn", "learn_beside"]
+
+UNFORESEEABLE = -5.0  # -½ ln(1+h) of a payoff that says nothing about level and noise
+
+
+class Rotated(NamedTuple):
+    """What the rotation of a payoff into the triangle says of it."""
+
+    left: float  # r
+    spread: float  # -½ ln(1+h)
+    dropped: bool  # it is far off, in a surge, and only the baseline has learned it
+
+
+@compiled_large
+def _rotate(
+    cfg: ResponseSurfaceConfig, row: Array, seen: Observation, surging: bool, work: Array
+) -> Rotated:
+    """Rotate an observation into the triangle (eq. 2).
+
+    `work` holds it, then what each row of the triangle has taken of its payoff.
+    """
+    p = size(cfg)
+    if cfg.memory > 0.0:
+        grow_older(row, WEIGHT, AGE, seen.elapsed / cfg.memory)  # eq. 10
+    if row[WEIGHT] > LARGEST_WEIGHT:
+        rescale(cfg, row)
+    if row[KNOWN] == 0.0:
+        row[REFERENCE] = seen.z
+    root, taken = math.sqrt(row[WEIGHT]), work[p + 1 : 2 * p + 1]
+    fill_features(cfg, seen.u, seen.y, root, work)
+    work[p] = root * (seen.z - row[REFERENCE])
+    if cfg.bounded and is_settled(cfg, row):
+        most = largest_digits(cfg, row)
+        work[p] = min(max(work[p], -most), most)
+    if surging:
+        return _rotate_in_surge(cfg, row, root, taken, work)
+    spread = rotate_in(cfg, row, work, taken, 0, p)
+    return Rotated(work[p] / root, spread, False)
+
+
+@compiled_large
+def _rotate_in_surge(
+    cfg: ResponseSurfaceConfig, row: Array, root: float, taken: Array, work: Array
+) -> Rotated:
+    """The same for the baseline alone, and for the decision unless the payoff is far off.
+
+    The baseline's columns come first: what is left after their rows is what the payoff says of
+    the decision. A triangle that nobody has learned may foresee numbers beyond all payoffs.
+    """
+    p, first = size(cfg), baseline(cfg)
+    theta, gates = work[2 * p + 1 : 3 * p + 1], work[3 * p + 1 : 3 * p + 3]
+    fill(taken, 0.0)
+    spread = rotate_in(cfg, row, work, taken, 0, first)
+    fill(gates, 1.0)
+    solve(cfg, row, gates, 0.0, theta, theta, theta, False)
+    left = work[p]
+    for i in range(first, p):
+        left -= work[i] * theta[i]
+    if abs(left) < LARGEST_PAYOFF**1.1 and is_far(row, left / root):
+        return Rotated(left / root, spread, True)
+    spread += rotate_in(cfg, row, work, taken, first, p)
+    return Rotated(work[p] / root, spread, False)
+
+
+@compiled
+def _count(cfg: ResponseSurfaceConfig, row: Array, y: Array) -> None:
+    for j in range(cfg.dy):
+        lowest, highest = TRIED + j, TRIED + cfg.dy + j
+        row[lowest], row[highest] = min(row[lowest], y[j]), max(row[highest], y[j])
+    row[SEEN] += 1.0
+    row[KNOWN] += 1.0
+    row[AGE] += 1.0
+    count_since(row)
+    row[WEIGHT] /= 1.0 - cfg.fade / (row[AGE] + cfg.grace)  # eq. 4
+    if cfg.calm and is_settled(cfg, row):
+        set_weight(row)
+
+
+@compiled
+def _is_bounded(cfg: ResponseSurfaceConfig, row: Array, spread: float) -> bool:
+    return bool(cfg.bounded and spread > UNFORESEEABLE and is_settled(cfg, row))
+
+
+@compiled_large
+def learn(cfg: ResponseSurfaceConfig, row: Array, seen: Observation, work: Array) -> Foreseen:
+    """A bin learns a payoff; how well it was foreseen, one step ahead."""
+    p, follows, forgotten = size(cfg), row[FOLLOWS], row[FORGOTTEN]
+    surging = cfg.level and surges(row)
+    left, spread, dropped = _rotate(cfg, row, seen, surging, work)
+    cut, excess, jumped = 0.0, 0.0, False
+    if _is_bounded(cfg, row, spread):
+        taken = work[p + 1 : 2 * p + 1]
+        left, cut, excess, jumped, _ = bounded(cfg, row, left, spread, taken, dropped)
+        if cfg.level:
+            follow_level(cfg, row, left, spread, seen.elapsed)
+    square = left * left + excess
+    note_square(row, square, spread)
+    _count(cfg, row, seen.y)
+    began = row[FOLLOWS] > follows
+    follows = row[FOLLOWS] > 0.0
+    return Foreseen(square, spread, forgotten, began, follows, cut, excess, jumped, surging)
+
+
+@compiled_large
+def learn_beside(
+    cfg: ResponseSurfaceConfig, row: Array, seen: Observation, bin_foresaw: Foreseen, work: Array
+) -> float:
+    """A challenger learns what its bin has learned; its score against the bin (eq. 7).
+
+    It forgets as much of the level. A payoff that is far off says nothing about it.
+    """
+    if bin_foresaw.forgotten != row[FORGOTTEN]:
+        forget_level(cfg, row, math.exp(min(row[FORGOTTEN] - bin_foresaw.forgotten, 0.0)))
+        row[FORGOTTEN] = bin_foresaw.forgotten
+    p, variance, excess, far = size(cfg), variance_of(row), 0.0, False
+    surging = cfg.level and is_settled(cfg, row) and (surges(row) or bin_foresaw.surging)
+    left, spread, dropped = _rotate(cfg, row, seen, surging, work)
+    if _is_bounded(cfg, row, spread):
+        taken = work[p + 1 : 2 * p + 1]
+        left, _, excess, _, far = bounded_like_bin(
+            cfg, row, left, spread, taken, dropped, bin_foresaw
+        )
+    square = left * left + excess
+    note_square(row, square, spread)
+    _count(cfg, row, seen.y)
+    if variance == 0.0 or far:
+        return 0.0
+    return float(spread - bin_foresaw.spread - 0.5 * (square - bin_foresaw.square) / variance)

@@ -1,0 +1,66 @@
+"""The noise of a bin: its variance (eq. 3), and what a calmer time does to weights (eq. 20)."""
+
+import math
+
+from continuarm.core.compiling import Array, compiled
+from continuarm.core.learners.surface.layout import (
+    AGE,
+    DEGREES,
+    FOURTHS,
+    LOUDEST,
+    SQUARES,
+    WEIGHT,
+    ResponseSurfaceConfig,
+    size,
+)
+
+__all__ = [
+    "LARGEST_FOURTHS",
+    "LARGEST_WEIGHT",
+    "is_settled",
+    "note_square",
+    "set_weight",
+    "variance_of",
+]
+
+SETTLED = 20.0  # payoffs beyond the coefficients from which the noise is known
+CALM = 16.0  # times: a variance that has fallen so far makes what was learned before count less
+MANY = 20.0  # squares of one size, by their mean and fourth powers, that make a variance certain
+LARGEST_WEIGHT = 1e12
+LARGEST_FOURTHS = 1e300
+
+
+@compiled
+def variance_of(row: Array) -> float:
+    """s²; 0 while payoffs are the same."""
+    return float(row[SQUARES] / row[DEGREES] if row[SQUARES] > 0.0 else 0.0)
+
+
+@compiled
+def is_settled(cfg: ResponseSurfaceConfig, row: Array) -> bool:
+    """Whether a bin knows its noise."""
+    return bool(row[AGE] > size(cfg) + SETTLED and row[SQUARES] > 0.0)
+
+
+@compiled
+def note_square(row: Array, square: float, spread: float) -> None:
+    """Note r² of a payoff and -½ ln(1+h): what could not be foreseen says little (eq. 3)."""
+    share = row[WEIGHT] * math.exp(2.0 * spread)
+    row[SQUARES] += share * square
+    row[DEGREES] += share
+    row[FOURTHS] = min(row[FOURTHS] + (share * square) ** 2, LARGEST_FOURTHS)
+
+
+@compiled
+def set_weight(row: Array) -> None:
+    """What was learned when payoffs were much noisier than now counts less (eq. 20).
+
+    A variance that few payoffs have made, as first purchases do, says nothing of noisier times.
+    """
+    now = row[SQUARES] / row[DEGREES]
+    if now > row[LOUDEST]:
+        if row[SQUARES] * row[SQUARES] > MANY * row[FOURTHS]:
+            row[LOUDEST] = now
+    elif CALM * now < row[LOUDEST]:
+        row[WEIGHT] = min(row[WEIGHT] * row[LOUDEST] / now, LARGEST_WEIGHT)
+        row[LOUDEST] = now

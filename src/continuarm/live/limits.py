@@ -1,0 +1,58 @@
+"""Limits on one decision: a box inside the decision box, or by name for some coordinates."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from continuarm.box import Box
+from continuarm.core.compiling import Array
+from continuarm.errors import InputError
+from continuarm.numbers import reals
+
+__all__ = ["Given", "Within", "within_of"]
+
+Given = Box | Mapping[str, tuple[float, float]]
+
+
+class Within(NamedTuple):
+    """The lowest and the highest values that are allowed; equal ones fix a coordinate."""
+
+    low: Array
+    high: Array
+
+
+def within_of(given: Any, decision: Box) -> Within:
+    """Limits in the order of the decision's coordinates."""
+    if isinstance(given, Box):
+        return _of_box(given, decision)
+    if isinstance(given, Mapping) and given:
+        return _by_name(given, decision)
+    raise InputError(
+        f'`within` must be a Box, or such as {{"price": (3.0, 4.5)}}, but got {given!r}'
+    )
+
+
+def _of_box(within: Box, decision: Box) -> Within:
+    if not within.named or within.names == decision.names:
+        return Within(within.low, within.high)
+    if not decision.named or sorted(within.names) != sorted(decision.names):
+        wanted, given = list(decision.names), list(within.names)
+        raise InputError(f"the names of `within` must be {wanted}, but got {given}")
+    order = [within.names.index(name) for name in decision.names]
+    return Within(within.low[order], within.high[order])
+
+
+def _by_name(given: Mapping[Any, Any], decision: Box) -> Within:
+    """Coordinates that are not named keep the limits of the box."""
+    low, high = decision.low.copy(), decision.high.copy()
+    for name, pair in given.items():
+        if not decision.named or name not in decision.names:
+            known = list(decision.names) if decision.named else "those of a Box with names"
+            raise InputError(f"the names of `within` must be among {known}, but got {name!r}")
+        i, edges = decision.names.index(name), reals(pair)
+        if edges is None or edges.shape != (2,) or not low[i] <= edges[0] <= edges[1] <= high[i]:
+            raise InputError(
+                f"`{low[i]} <= low <= high <= {high[i]}` must hold for {name} in `within`, "
+                f"but got {pair!r}"
+            )
+        low[i], high[i] = edges
+    return Within(low, high)

@@ -1,0 +1,1 @@
+"""What a first day can cost, before it begins."""
