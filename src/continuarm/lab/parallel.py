@@ -65,7 +65,7 @@ def each(
         except BaseException:
             if backend == "loky":  # else idle workers wait for more, long after we are gone
                 executor = import_module("joblib.externals.loky").get_reusable_executor
-                executor().shutdown(wait=False, kill_workers=True)
+                executor().shutdown(wait=True, kill_workers=True)
             raise
 
 
