@@ -1,5 +1,6 @@
 """How compiled code is made: optimised once, in every thread."""
 
+import math
 import os
 import subprocess
 import sys
@@ -7,11 +8,12 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import pytest
 from numba import types
 from numba.core import codegen
 
 from continuarm.core import compiling
-from continuarm.core.compiling import compile_entry, compiled
+from continuarm.core.compiling import compile_entry, compiled, compiled_large
 
 
 @compiled
@@ -41,15 +43,40 @@ def test_threads_that_compile_leave_numba_as_it_was() -> None:
 
 
 def test_what_an_entry_calls_is_inlined() -> None:
-    """The machine code has the function, and its two wrappers for callers in Python and in C."""
+    """The machine code has the function, and its wrapper for callers in Python."""
 
     def entry(x):  # type: ignore[no-untyped-def]
         return 3.0 * twice(x)
 
     made = compiling._compiled_entry(entry, types.float64(types.float64), (), False, False)
     defined = [line for line in made.library.get_llvm_str().splitlines() if line[:6] == "define"]
-    assert len(defined) == 3, defined
+    assert len(defined) == 2, defined
     assert made.entry_point(1.5) == 9.0
+
+
+@compiled_large
+def many_terms(x: float) -> float:
+    total = 0.0
+    for k in range(10):
+        for j in range(k):
+            total += math.sin(x * k) * math.exp(x * j) / math.cos(x + j * k) + math.log(x + k)
+    return total
+
+
+@compiled
+def both_ends(x: float) -> float:
+    return many_terms(x) + many_terms(10.0 - x) + many_terms(0.5 * x) * many_terms(0.1 * x)
+
+
+def test_a_large_function_stands_once_beside_what_calls_it() -> None:
+    def entry(x):  # type: ignore[no-untyped-def]
+        return both_ends(x) * both_ends(x + 1.0)
+
+    made = compiling._compiled_entry(entry, types.float64(types.float64), (), False, False)
+    text = made.library.get_llvm_str().splitlines()
+    assert sum(line[:6] == "define" and "many_terms" in line for line in text) == 1
+    expected = both_ends.py_func(1.5) * both_ends.py_func(2.5)  # type: ignore[attr-defined]
+    assert made.entry_point(1.5) == pytest.approx(expected, rel=1e-12)
 
 
 def test_python_may_call_what_compiled_code_calls(tmp_path: Path) -> None:
@@ -72,6 +99,9 @@ for call in (compiled_entry, theirs, outer, ours, large):
     plain = getattr(call, "py_func", entry)
     assert call(1.5) == plain(1.5), call
 assert ours(2) == ours.py_func(2)  # of another type
+@numba.njit
+def later(x): return large(x) + ours(x) + theirs(x)
+assert later(1.5) == later.py_func(1.5)
 print("equal")
 """)
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}

@@ -23,6 +23,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 
+from continuarm.core.few_passes import FewPasses
 from continuarm.core.inner import UNCALLED, inner, outermost
 
 Array = NDArray[np.float64]
@@ -39,6 +40,10 @@ WORDS = types.uint64[::1]
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
 ALLOCATING: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 INLINED: Any = OPTIONS | {"forceinline": True}
+APART: Any = OPTIONS | {"forceinline": False}  # or Numba passes it on from a caller, too
+# an overload of many classes, and what Python calls but not C
+OVERLOADED: Any = INLINED | UNCALLED | {"pipeline_class": FewPasses}
+ENTRY: Any = OPTIONS | {"pipeline_class": FewPasses, "no_cfunc_wrapper": True}
 
 CORE = Path(__file__).parent
 # what reading a file raises that is not as it was written
@@ -82,7 +87,7 @@ def by_class(function: Function) -> Function:
 
     resolve.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     # not strict: implementations have narrower annotations
-    overload(function, strict=False, jit_options=INLINED | UNCALLED)(resolve)
+    overload(function, strict=False, jit_options=OVERLOADED)(resolve)
     return function
 
 
@@ -93,7 +98,7 @@ def compiled(function: Function) -> Function:
 
 def compiled_large(function: Function) -> Function:
     """Compile a function once for all its callers: less to compile where it is called often."""
-    return cast(Function, inner(function, OPTIONS))
+    return cast(Function, inner(function, APART))
 
 
 def compiled_allocating(function: Function) -> Function:
@@ -127,36 +132,36 @@ def compile_function(function: Function, signature: Any, *, cacheable: bool) -> 
     """Compile a function that compiled code calls by its address, and Python as it is."""
     if not cacheable:
         return numba.njit(signature, **ALLOCATING)(function)
-    return _dispatcher(function, signature, (), True, ALLOCATING)
+    return _dispatcher(function, signature, (), True, True)
 
 
 def _compiled_entry(
     function: Any, signature: Any, classes: tuple[type, ...], cacheable: bool, allocates: bool
 ) -> Any:
-    options = ALLOCATING if allocates else OPTIONS
-    dispatcher = _dispatcher(function, signature, classes, cacheable, options)
+    dispatcher = _dispatcher(function, signature, classes, cacheable, allocates)
     (compiled_once,) = dispatcher.overloads.values()
     return compiled_once
 
 
 def _dispatcher(
-    function: Any, signature: Any, classes: tuple[type, ...], cacheable: bool, options: Any
+    function: Any, signature: Any, classes: tuple[type, ...], cacheable: bool, allocates: bool
 ) -> Any:
+    options = ALLOCATING if allocates else ENTRY
     source = Path(inspect.getsourcefile(function) or "")
     if cacheable and source.is_file() and all(is_ours(kind) for kind in classes):
         names = "_".join(kind.__name__ for kind in classes)
         mark = f"_{names}_{stamp(source)[:12]}"
         function.__qualname__ = function.__qualname__.removesuffix(mark) + mark
         try:
-            with outermost(function):
+            with outermost(function, allocates=allocates):
                 return numba.njit(signature, cache=True, **options)(function)
         except BROKEN_CACHE:
             _remove_cached(function, options)
-            with suppress(RuntimeError, OSError), outermost(function):
+            with suppress(RuntimeError, OSError), outermost(function, allocates=allocates):
                 return numba.njit(signature, cache=True, **options)(function)
         except (RuntimeError, OSError):  # no folder to write to
             pass
-    with outermost(function):
+    with outermost(function, allocates=allocates):
         return numba.njit(signature, **options)(function)
 
 
@@ -230,7 +235,7 @@ def unpack(config_class: Any, packed: Array) -> Any:
     return _unpacker(config_class)(packed)
 
 
-@overload(unpack, strict=False, jit_options=INLINED | UNCALLED)
+@overload(unpack, strict=False, jit_options=OVERLOADED)
 def _unpack(config_class: Any, packed: Any) -> Any:
     function = _unpacker(config_class.instance_class)
     return lambda config_class, packed: function(packed)

@@ -2,29 +2,28 @@
 
 Numba makes every function that it compiles callable from Python, optimises it, and turns it into
 machine code, each time together with all that it calls. Here only the outermost function gets all
-that, because the others end up inside it. That halves the time to compile.
+that, because the others end up inside it or beside it.
 """
 
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from importlib import import_module
 from typing import Any, cast
 
 import numba
-from numba.core import codegen, config, cpu
+from numba.core import config
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
+
+from continuarm.core.few_passes import FewPasses
+from continuarm.core.machine_code import only_machine_code_of
 
 __all__ = ["UNCALLED", "inner", "outermost"]
 
 # without what Python would need to call a function
 UNCALLED: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-NOT_FOR_PYTHON = ("continuarm.", "numba.")  # where functions of compiled code alone are from
 
-library: Any = codegen.JITCodeLibrary
-context: Any = cpu.CPUContext
 Dispatcher: Any = CPUDispatcher
 
 
@@ -49,59 +48,19 @@ def inner(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """Compile a function for compiled callers."""
     if cast(Any, config).DISABLE_JIT:
         return function
-    return Inner(function, targetoptions=options | UNCALLED | {"nopython": True})
+    wanted = options | UNCALLED | {"nopython": True}
+    return Inner(function, targetoptions=wanted, pipeline_class=FewPasses)
 
 
 @contextmanager
-def outermost(function: Any) -> Iterator[None]:
+def outermost(function: Any, *, allocates: bool) -> Iterator[None]:
     """Make machine code only of this function while it is compiled.
 
     Functions of other packages get theirs, too, because Python may call them.
     """
     with cast(Any, global_compiler_lock), _no_garbage_collected():  # other threads wait here
-        with _only_machine_code_of(function.__qualname__):
+        with only_machine_code_of(function.__qualname__, allocates=allocates):
             yield
-
-
-@contextmanager
-def _only_machine_code_of(name: str) -> Iterator[None]:
-    optimise, finish = library._optimize_final_module, library._finalize_final_module
-    executable = context.get_executable
-
-    def optimise_last(self: Any) -> None:
-        if self.name == name:
-            optimise(self)
-
-    def finish_last(self: Any) -> None:
-        if self.name == name:
-            finish(self)
-        else:
-            self._finalized = True
-
-    def executable_last(self: Any, made: Any, described: Any, environment: Any) -> Any:
-        if made.name != name:
-            if described.modname.startswith(NOT_FOR_PYTHON):
-                return _nothing_to_call(made, described, environment)
-            made._ensure_finalized()
-            optimise(made)
-            finish(made)
-        return executable(self, made, described, environment)
-
-    library._optimize_final_module = optimise_last
-    library._finalize_final_module = finish_last
-    context.get_executable = executable_last
-    try:
-        yield
-    finally:
-        library._optimize_final_module = optimise
-        library._finalize_final_module = finish
-        context.get_executable = executable
-
-
-def _nothing_to_call(made: Any, described: Any, environment: Any) -> Any:
-    """What Numba knows a compiled function by; there is no code behind it."""
-    make = import_module("numba._dynfunc").make_function
-    return make(described.lookup_module(), described.qualname, "", 0, environment, (made,))
 
 
 @contextmanager

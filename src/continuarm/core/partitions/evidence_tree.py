@@ -174,7 +174,7 @@ def locate(
             space.low[axis] = nodes[node, low + axis]
             space.high[axis] = nodes[node, high + axis]
     row = int(nodes[node, ROW])
-    return row, row > 0
+    return row, row != 0  # so the compiler sees that a bin that is missing has no parent
 
 
 @compiled
