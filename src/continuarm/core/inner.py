@@ -12,11 +12,13 @@ from functools import cached_property
 from typing import Any, cast
 
 import numba
+from numba import types
 from numba.core import config
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
 from continuarm.core.few_passes import FewPasses
+from continuarm.core.found_calls import calls_found_once
 from continuarm.core.machine_code import only_machine_code_of
 
 __all__ = ["UNCALLED", "inner", "outermost"]
@@ -25,6 +27,7 @@ __all__ = ["UNCALLED", "inner", "outermost"]
 UNCALLED: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 Dispatcher: Any = CPUDispatcher
+unliteral: Any = types.unliteral
 
 
 class Inner(Dispatcher):  # type: ignore[misc]
@@ -33,6 +36,11 @@ class Inner(Dispatcher):  # type: ignore[misc]
     def add_overload(self, compiled: Any) -> None:
         """Keep it from Python, which could not call it."""
         self.overloads[tuple(compiled.signature.args)] = compiled
+
+    def get_call_template(self, args: Any, names: Any) -> Any:
+        """A constant is a number like others: no version of the function for each."""
+        numbers = {name: unliteral(kind) for name, kind in names.items()}
+        return super().get_call_template([unliteral(kind) for kind in args], numbers)
 
     def _compile_for_args(self, *args: Any, **names: Any) -> Any:
         return self._twin
@@ -58,7 +66,8 @@ def outermost(function: Any, *, allocates: bool) -> Iterator[None]:
 
     Functions of other packages get theirs, too, because Python may call them.
     """
-    with cast(Any, global_compiler_lock), _no_garbage_collected():  # other threads wait here
+    lock = cast(Any, global_compiler_lock)  # other threads wait here
+    with lock, _no_garbage_collected(), calls_found_once():
         with only_machine_code_of(function.__qualname__, allocates=allocates):
             yield
 

@@ -46,9 +46,10 @@ def is_settled(cfg: ResponseSurfaceConfig, row: Array) -> bool:
 def note_square(row: Array, square: float, spread: float) -> None:
     """Note r² of a payoff and -½ ln(1+h): what could not be foreseen says little (eq. 3)."""
     share = row[WEIGHT] * math.exp(2.0 * spread)
-    row[SQUARES] += share * square
+    counted = share * square
+    row[SQUARES] += counted
     row[DEGREES] += share
-    row[FOURTHS] = min(row[FOURTHS] + (share * square) ** 2, LARGEST_FOURTHS)
+    row[FOURTHS] = min(row[FOURTHS] + counted * counted, LARGEST_FOURTHS)
 
 
 @compiled
