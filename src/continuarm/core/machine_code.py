@@ -32,6 +32,8 @@ def only_machine_code_of(name: str, *, allocates: bool) -> Iterator[None]:
 
     def executable_last(self: Any, made: Any, described: Any, environment: Any) -> Any:
         is_last = made.name == name
+        if made._finalized:  # it has been read from disk
+            return executable(self, made, described, environment)
         if not is_last and described.modname.startswith(NOT_FOR_PYTHON):
             return _nothing_to_call(made, described, environment)
         _link(made)
