@@ -110,7 +110,8 @@ def _arm(cfg: GridUCBConfig, y: Array) -> int:
 def _argmax(means: Array, roots: Array, bonus: float) -> int:
     """The lowest index of the highest value; even and odd arms apart, which do not wait."""
     even, odd, index, other, n = -np.inf, -np.inf, 0, 0, means.shape[0]
-    for arm in range(0, n - 1, 2):
+    for pair in range(n // 2):
+        arm = 2 * pair
         one, two = means[arm] + bonus * roots[arm], means[arm + 1] + bonus * roots[arm + 1]
         if one > even:
             even, index = one, arm
