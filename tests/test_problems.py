@@ -248,14 +248,14 @@ class TestRegistry:
             assert loaded(tmp_path / theme.name, theme.read_text("utf-8")).WORLDS
 
     def test_names_and_tags(self) -> None:
-        assert len(problem_names()) == len(set(problem_names())) == 67
+        assert len(problem_names()) == len(set(problem_names())) == 71
         assert len(problem_names("suite")) == 53
         others = set(problem_names()) - set(problem_names("suite"))
-        assert others == {"quadratic", *problem_names("street")}
+        assert others == {"quadratic", *problem_names("street"), *problem_names("shops"), "drawn"}
         assert len(problem_names("unseen")) == 12
         assert set(problem_names("unseen")) < set(problem_names("suite"))
         assert {name for name, _ in NAMED} == set(problem_names("named"))
-        tags = r"one of \['named', 'street', 'suite', 'unseen'\], but got"
+        tags = r"one of \['drawn', 'named', 'shops', 'street', 'suite', 'unseen'\], but got"
         with pytest.raises(SettingsError, match=tags):
             problem_names("seen")
 
@@ -516,3 +516,20 @@ class TestFingerprint:
         with pytest.raises(SettingsError, match="a function is needed for its source, but got 3"):
             fingerprint(3)  # type: ignore[arg-type]
         assert fingerprint(partial(own, noise=1.0)) != fingerprint(partial(own, noise=2.0))
+
+
+def test_drawn_worlds_differ_and_are_sound() -> None:
+    shapes = set()
+    for seed in range(8):
+        world = ca.problem("drawn", seed=seed)
+        ca.testing.check_problem(world)
+        shapes.add((world.context.dim, world.decision.dim, round(world.noise, 6)))
+    assert len(shapes) == 8
+    one, two = (ca.problem("drawn", seed=3).mean_payoff(*at) for at in [_a_point(3)] * 2)
+    assert one == two
+
+
+def _a_point(seed: int) -> tuple[Any, Any]:
+    world = ca.problem("drawn", seed=seed)
+    rng = np.random.default_rng(0)
+    return rng.random(world.context.dim), rng.random(world.decision.dim)

@@ -10,13 +10,25 @@ from continuarm.errors import ProblemError, SettingsError
 from continuarm.own_code import OwnCode
 from continuarm.problems.definition import Problem
 
-__all__ = ["NAMED", "STREET", "SUITE", "SUITE_AND_NAMED", "UNSEEN", "Entries", "Entry"]
+__all__ = [
+    "DRAWN",
+    "NAMED",
+    "SHOPS",
+    "STREET",
+    "SUITE",
+    "SUITE_AND_NAMED",
+    "UNSEEN",
+    "Entries",
+    "Entry",
+]
 
 SUITE = ("suite",)  # policies are compared on it
 UNSEEN = ("suite", "unseen")  # written, and first run, when the policies were finished
 NAMED = ("named",)  # one of the six that the docs describe, with its settings
 SUITE_AND_NAMED = ("suite", "named")
 STREET = ("street",)  # worlds that do not keep still
+DRAWN = ("drawn",)  # by a seed
+SHOPS = ("shops",)  # first days; written, and first run, when the safe start was finished
 
 
 class Entry(NamedTuple):

@@ -4,6 +4,7 @@ from continuarm.problems.entry import Entries
 from continuarm.problems.worlds import (
     demand,
     dimensions,
+    drawn,
     edges_and_jumps,
     logit,
     operations,
@@ -12,6 +13,7 @@ from continuarm.problems.worlds import (
     quadratics,
     randomness,
     shapes,
+    shops,
     street,
 )
 
@@ -28,5 +30,7 @@ THEMES: tuple[Entries, ...] = (
     edges_and_jumps.WORLDS,
     dimensions.WORLDS,
     randomness.WORLDS,
+    drawn.WORLDS,
+    shops.WORLDS,
     street.WORLDS,
 )
