@@ -114,3 +114,27 @@ assert later(1.5) == later.py_func(1.5)
             text=True,
         )
         assert (done.stdout, done.returncode) == (f"{happened}\n", 0), done.stderr
+
+
+def test_python_may_call_inner_functions_after_entries_that_hold_them(tmp_path: Path) -> None:
+    """An entry keeps a version of its own of what it calls: nobody else may run into it."""
+    code = """
+import numpy as np
+import continuarm as ca
+from continuarm.core.learners import response_surface as rs
+from tests.test_response_surface import NO_POOL, Surface
+
+ca.SurfaceSampling(ca.Box.unit(1), ca.Box.unit(1)).warm_up()
+surface, y = Surface(1, 1), np.empty(1)
+for _ in range(200):
+    surface.tell(surface.rng.uniform(-1, 1, 1), surface.rng.random(1), surface.rng.normal())
+for xi in surface.rng.standard_normal((200, 40)):
+    request = surface.request(np.zeros(1), xi)
+    rs.decide(surface.cfg, surface.row, NO_POOL, request, surface.work, y)
+print("lives")
+"""
+    room = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=room
+    )
+    assert (done.stdout, done.returncode) == ("lives\n", 0), done.stderr

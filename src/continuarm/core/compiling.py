@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from continuarm.core.few_passes import FewPasses
 from continuarm.core.inner import UNCALLED, inner, outermost
+from continuarm.errors import SettingsError
 
 Array = NDArray[np.float64]
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -139,6 +140,8 @@ def _compiled_entry(
     function: Any, signature: Any, classes: tuple[type, ...], cacheable: bool, allocates: bool
 ) -> Any:
     dispatcher = _dispatcher(function, signature, classes, cacheable, allocates)
+    if not hasattr(dispatcher, "overloads"):
+        raise SettingsError("compiled code is needed, but NUMBA_DISABLE_JIT is set")
     (compiled_once,) = dispatcher.overloads.values()
     return compiled_once
 

@@ -13,12 +13,13 @@ from numba.core.types import functions
 __all__ = ["calls_found_once"]
 
 kind: Any = functions.BaseFunction
+find = kind.get_call_type  # noted before it is changed: an interrupt may keep us from going back
 
 
 @contextmanager
 def calls_found_once() -> Iterator[None]:
     """Remember what a function is for arguments of some types, while something is compiled."""
-    find, found = kind.get_call_type, dict[Any, Any]()
+    found = dict[Any, Any]()
 
     def find_once(self: Any, context: Any, types: Any, named: Any) -> Any:
         if named:

@@ -19,6 +19,9 @@ NOT_FOR_PYTHON = ("continuarm.", "numba.")  # where functions of compiled code a
 library: Any = codegen.JITCodeLibrary
 context: Any = cpu.CPUContext
 llvm: Any = binding
+# Numba's own ways, noted before anything is changed: an interrupt may keep us from going back
+ensure, optimise_functions = library._ensure_finalized, library._optimize_functions
+executable = context.get_executable
 
 
 @contextmanager
@@ -27,8 +30,6 @@ def only_machine_code_of(name: str, *, allocates: bool) -> Iterator[None]:
 
     The others stay as they are until one that is outside of this calls them.
     """
-    ensure, optimise_functions = library._ensure_finalized, library._optimize_functions
-    executable = context.get_executable
 
     def executable_last(self: Any, made: Any, described: Any, environment: Any) -> Any:
         is_last = made.name == name
@@ -90,6 +91,9 @@ def _link(made: Any) -> None:
     for function in module.functions:
         if not function.is_declaration and function.name not in own:
             function.linkage = "internal"
+            # Calls into it may lose arguments, and a loader knows internal functions by name, too:
+            # no other code may find this version.
+            function.name = f"{function.name}.in.{made.name}"
 
 
 def _optimise(made: Any) -> None:
