@@ -281,3 +281,10 @@ def test_problems_of_the_suite_by_name_with_late_payoffs() -> None:
     world = ca.problem("plane").with_feedback(delay=9, lost=0.1)
     runs = [ca.simulate("recommended", world, horizon=200, rng=seed) for seed in (0, 1)]
     assert found["recommended"] == [run.regret[0, -1] for run in runs]
+
+
+def test_a_list_takes_a_name_with_its_settings() -> None:
+    found = ca.compare(
+        [("static-kwsa", {"bins": 4}), "fixed"], ["plane"], horizons=[100], replications=2
+    )
+    assert [score.policy for score in found.scores] == ["static-kwsa bins=4", "fixed"]

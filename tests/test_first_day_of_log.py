@@ -267,3 +267,14 @@ def test_a_log_whose_cells_are_ambiguous_is_refused(text: str, said: str, tmp_pa
 def test_a_price_that_never_moved_shows_no_improvement() -> None:
     log = log_of(500, noise=0.3, spread=0.0)
     assert not any("could show" in note for note in of_log(log, range=1.0).notes)
+
+
+def test_payoffs_beyond_all_measure_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    table = {"x": rng.random(200), "y": rng.random(200), "z": 1e299 * rng.standard_normal(200)}
+    boxes: Any = {
+        "context": ca.Box([0], [1], names=["x"]),
+        "decision": ca.Box([0], [1], names=["y"]),
+    }
+    with pytest.raises(InputError, match=r"within ±1e\+100, but got"):
+        ca.first_day_of_log(table, payoff="z", **boxes)

@@ -151,7 +151,7 @@ def compare(
 
     Parameters
     ----------
-    policies : what `Experiment` takes, as names or by label; a name may be followed by settings,
+    policies : what `Experiment` takes, in a list or by label; a name may be followed by settings,
         `"static-kwsa width=0.1|0.3"`. Of several values of a setting the best in hindsight counts.
     problems : the same; a tag such as `"suite"` stands for all problems that have it.
     horizons, replications, seed : as for `Experiment`.
@@ -243,6 +243,9 @@ def _by_label(given: Any, unfold: Callable[[Any], dict[str, Any]]) -> dict[str, 
 
 
 def _unfolded(spec: Any) -> dict[str, Any]:
+    if isinstance(spec, tuple) and len(spec) == 2 and isinstance(spec[1], Mapping):
+        name, settings = spec
+        return {" ".join([name, *(f"{key}={value}" for key, value in settings.items())]): spec}
     if not isinstance(spec, str):
         ready = isinstance(spec, LivePolicy) and not isinstance(spec, type)
         return {name_of(spec) if ready else maker_of(spec).name: spec}

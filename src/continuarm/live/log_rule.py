@@ -50,7 +50,9 @@ def reach_of(rule: Affine, x: Array, y: Array, least: float) -> Array:
 
 
 def _mean(points: Array) -> Array:
-    return np.array([float(column.sum()) / len(points) for column in points.T.copy()])
+    """Of columns; from the first number on, so that the mean of equal numbers is that number."""
+    off = (points - points[0]).T.copy()
+    return np.asarray(points[0] + [float(column.sum()) / len(points) for column in off])
 
 
 def _times(matrix: Array, vector: Array) -> Array:

@@ -14,7 +14,10 @@ from scipy import stats
 from continuarm import checks
 from continuarm.box import Box
 from continuarm.core.compiling import Array
+from continuarm.core.learners.surface.layout import LARGEST_PAYOFF
 from continuarm.errors import InputError
+from continuarm.live.life import LEAST_OF_REACH
+from continuarm.live.log_rule import reach_of, rule_of
 from continuarm.live.warm_start import log_columns
 from continuarm.planning.first_day import LEVEL, FirstDay, amount, signal_needed
 
@@ -24,6 +27,7 @@ NO_SPREAD = 1e-6  # of the side of a box
 SURE = 2.0  # standard errors
 ROWS_PER_COLUMN = 3
 NO_NOISE = 1e-12  # of the largest payoff
+USUAL_REACH = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,8 +144,15 @@ def first_day_of_log(
         range=range,
         flattest=found.least if range is None else 2.0 * range,
         budget=budget,
-        notes=_notes(found, curvature, range),
+        notes=(*_notes(found, curvature, range), _own_reach(context, decision, x, y)),
     )
+
+
+def _own_reach(context: Box, decision: Box, x: Array, y: Array) -> str:
+    """How far a policy that has learned the log may try."""
+    own = reach_of(rule_of(context, decision, x, y), x, y, LEAST_OF_REACH * USUAL_REACH)
+    parts = ", ".join(f"{part:.2g}" for part in own)
+    return f"A policy that has learned this log has a reach of {parts} of the box."
 
 
 def _check(x: Array, decision: Box, y: Array, z: Array, range: float | None) -> None:
@@ -149,6 +160,10 @@ def _check(x: Array, decision: Box, y: Array, z: Array, range: float | None) -> 
     least = ROWS_PER_COLUMN * (1 + 2 * x.shape[1] + 2 * y.shape[1])
     if len(z) < least:
         raise InputError(f"a log of at least {least} rows is needed, but got {len(z)}")
+    if np.abs(z).max() > LARGEST_PAYOFF:
+        raise InputError(
+            f"payoffs of a log must be within ±{LARGEST_PAYOFF:g}, but got {z[np.abs(z).argmax()]}"
+        )
     if np.ptp(z) <= NO_NOISE * np.abs(z).max():
         raise InputError(f"a log whose payoffs differ is needed, but all are {z[0]}")
     spread = np.sqrt((_columns(x, y)[1] ** 2).mean(axis=0))
