@@ -15,7 +15,7 @@ __all__ = ["POLICIES", "Parts", "damaged", "put_together", "saved_parts", "taken
 
 POLICIES: dict[str, dict[str, Any]] = {
     "recommended": {},
-    "recommended reach=0.1": {"reach": 0.1},
+    "recommended reach=None": {"reach": None},
     "static-kwsa": {},
     "adaptive-kwsa": {},
     "uniform-ucb": {},

@@ -91,7 +91,7 @@ def speed_table(horizon: int, rounds: int) -> Table:
         "robbins-monro, as printed": ("robbins-monro", {"step": "printed"}, None, None),
         "robbins-monro": ("robbins-monro", {}, None, None),
         "recommended": ("recommended", {}, 75.0, None),
-        "recommended, reach 0.1": ("recommended", {"reach": 0.1}, None, None),
+        "recommended, reach=None": ("recommended", {"reach": None}, None, None),
     }
     fused, times = list[float](), {name: list[float]() for name in players}
     for name, settings, _, _ in players.values():

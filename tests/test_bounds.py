@@ -5,7 +5,7 @@ import pytest
 
 import continuarm as ca
 from continuarm.core.model import Model
-from continuarm.core.partitions import evidence_tree
+from continuarm.core.partitions.evidence import nodes
 from continuarm.core.state import FREE_ROWS, LARGE, ROOM, ROWS_USED, copied, enlarged
 from continuarm.errors import SettingsError
 from continuarm.live.reader import Reader
@@ -18,7 +18,7 @@ def learn(policy: ca.Policy, n: int, *, steps: int = 0) -> list[float]:
         decision = policy.ask(x)
         best = np.floor(x[0] * steps) / max(steps, 1)
         policy.tell(decision, -float(((decision.value - best) ** 2).sum()))
-        states.append(float(policy.life.model.state.nodes[1, evidence_tree.STATE]))
+        states.append(float(policy.life.model.state.nodes[1, nodes.STATE]))
     return states
 
 
@@ -37,7 +37,7 @@ def test_a_large_array_is_moved_once() -> None:
 def test_challengers_are_made_in_portions_where_they_are_large() -> None:
     policy = ca.SurfaceSampling(ca.Box.unit(30), ca.Box.unit(3), rng=0)
     states = learn(policy, 330)
-    part, running = evidence_tree.MADE_IN_PART, evidence_tree.RUNNING
+    part, running = nodes.MADE_IN_PART, nodes.RUNNING
     assert 1 <= states.count(part) <= 4
     assert states[-1] == running
     first = states.index(part)
@@ -47,7 +47,7 @@ def test_challengers_are_made_in_portions_where_they_are_large() -> None:
 
 def test_a_policy_that_is_saved_between_portions_continues() -> None:
     policy = ca.SurfaceSampling(ca.Box.unit(30), ca.Box.unit(3), rng=0)
-    while not learn(policy, 1)[0] == evidence_tree.MADE_IN_PART:
+    while not learn(policy, 1)[0] == nodes.MADE_IN_PART:
         pass
     again = ca.Policy.from_snapshot(policy.snapshot())
     for one in (policy, again):

@@ -191,7 +191,7 @@ def test_the_numbers_fill_the_tails_as_the_normal_distribution_does() -> None:
 
 def test_the_draws_of_a_policy_are_a_function_of_its_seed_and_the_decisions_number() -> None:
     """An early decision of a surface is a normal number's place on the middle half of the box."""
-    policy: Any = ca.SurfaceSampling(ca.Box.unit(0), ca.Box.unit(3), rng=5)
+    policy: Any = ca.SurfaceSampling(ca.Box.unit(0), ca.Box.unit(3), reach=None, rng=5)
     words = np.random.SeedSequence(5).generate_state(2, np.uint64).tolist()
     for number in range(5):
         xi = normal_of((words[0], words[1]), number, 3)

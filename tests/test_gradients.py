@@ -200,7 +200,7 @@ def test_a_twentieth_of_static_kwsa_as_printed() -> None:
 def test_gradients_are_ahead_of_the_recommended_policy(world: str) -> None:
     """Where it is hardest: many steps, much noise, little curvature, much of it (paired)."""
     runs = [
-        ca.simulate(name, world, horizon=20_000, replications=SEEDS, rng=0)
+        ca.simulate(name, world, horizon=20_000, replications=2 * SEEDS, rng=0)
         for name in ("robbins-monro", "recommended")
     ]
     assert is_ahead(runs[0].regret[:, -1], runs[1].regret[:, -1])

@@ -415,7 +415,9 @@ def test_a_start_by_any_name_is_shown_as_a_rule() -> None:
     assert outside.recommend([37, 1e4]).tolist() == [9.0, 1.0]
     unnamed = ca.SurfaceSampling(PLAIN, PLAIN, start=ca.AffineRule([0.5], [[0.1]]))
     assert unnamed.start == ca.AffineRule([0.5], [[0.1]])
-    assert unnamed.reach is None
+    assert unnamed.reach is not None
+    assert unnamed.reach.tolist() == [0.1]
+    assert ca.SurfaceSampling(PLAIN, PLAIN, reach=None).reach is None
 
 
 def no_numbers(header: Any, arrays: Any) -> None:
@@ -626,3 +628,12 @@ def test_the_recommended_policy_takes_a_reach() -> None:
             "`0 < reach <= 1.0` must hold",
             partial(ca.SurfaceSampling, CONTEXT, DECISION, reach=reach),
         )
+
+
+def test_the_rule_of_a_log_that_always_did_the_same_is_just_that() -> None:
+    rng = np.random.default_rng(0)
+    boxes = ca.Box([0.0], [1.0], names=["x"]), ca.Box([0.0], [1.0], names=["y"])
+    policy = ca.SurfaceSampling(*boxes, rng=0)
+    table = {"x": rng.random(200), "y": np.full(200, 0.3), "z": rng.random(200)}
+    policy.learn_from(table, payoff="z")
+    assert repr(policy.start) == "AffineRule({'y': 0.3})"

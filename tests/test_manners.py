@@ -41,8 +41,11 @@ def test_a_policy_says_how_much_it_has_learned() -> None:
 
 
 def test_the_repr_of_a_policy_names_the_options_that_were_given() -> None:
-    assert repr(ca.SurfaceSampling(UNIT, UNIT)).endswith("; EvidenceTree() × ResponseSurface()>")
-    made = repr(ca.SurfaceSampling(UNIT, UNIT, memory=500))
+    bold = ca.SurfaceSampling(UNIT, UNIT, reach=None)
+    assert repr(bold).endswith("; EvidenceTree() × ResponseSurface()>")
+    safe = "ResponseSurface(reach=0.1, bounded=True, level=True, calm=True)>"
+    assert repr(ca.SurfaceSampling(UNIT, UNIT)).endswith(safe)
+    made = repr(ca.SurfaceSampling(UNIT, UNIT, memory=500, reach=None))
     assert "ResponseSurface(memory=500)" in made
 
 

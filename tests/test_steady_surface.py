@@ -393,3 +393,18 @@ def test_options_of_a_steady_surface_are_checked() -> None:
     for bad in ({"reach": 0.0}, {"reach": 1.5}, {"level": True}, {"bounded": 1}, {"calm": "yes"}):
         with pytest.raises(ca.errors.SettingsError):
             ResponseSurface(**bad)
+
+
+@pytest.mark.parametrize("chance", [1 / 30, 1 / 100])
+def test_the_first_purchases_do_not_make_it_bold(chance: float) -> None:
+    """The start is the best: no day of 3,000 visitors may cost a tenth of the payoff."""
+    boxes = ca.Box.unit(1), ca.Box([5.0], [45.0])
+    for seed in range(8):
+        policy = ca.SurfaceSampling(*boxes, start=[25.0], rng=seed)
+        rng, earned = np.random.default_rng(seed + 9), 0.0
+        for x in rng.random((3000, 1)):
+            decision = policy.ask(x)
+            mean = 1.0 - 0.8 * ((decision.value[0] - 25.0) / 20.0) ** 2
+            policy.tell(decision, float(rng.random() < chance * mean) / chance)
+            earned += mean
+        assert earned / 3000 > 0.9

@@ -63,9 +63,11 @@ class Foreseen(NamedTuple):
     excess: float  # what that adds to r² where the noise is concerned
     jumped: bool  # the level
     surging: bool  # payoffs far off came much more often than usual, before it
+    variance: float  # s², before it; 0: not known
+    uncut: float  # r², whatever was cut
 
 
-UNFORESEEN = Foreseen(0.0, 0.0, 0.0, False, False, 0.0, 0.0, False, False)
+UNFORESEEN = Foreseen(0.0, 0.0, 0.0, False, False, 0.0, 0.0, False, False, 0.0, 0.0)
 
 
 class Learned(NamedTuple):

@@ -150,7 +150,9 @@ def _learn(
     row[SEEN] += 1.0
     row[AGE] += 1.0
     row[WEIGHT] /= 1.0 - cfg.fade / (row[AGE] + cfg.grace)  # eq. 2
-    return Foreseen(square, spread, 0.0, False, False, 0.0, 0.0, False, False), variance
+    return Foreseen(
+        square, spread, 0.0, False, False, 0.0, 0.0, False, False, variance, square
+    ), variance
 
 
 @compiled
@@ -243,6 +245,11 @@ def progress(cfg: GradientSurfaceConfig, row: Array) -> int:
 @compiled
 def remembered(cfg: GradientSurfaceConfig, row: Array) -> float:
     return float(min(row[SEEN], row[AGE]))
+
+
+@compiled
+def held(cfg: GradientSurfaceConfig, row: Array) -> float:
+    return float(row[AGE])
 
 
 @compiled

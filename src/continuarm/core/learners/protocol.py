@@ -108,6 +108,7 @@ class Learner:
     fits: Callable[[Any, Read], bool] = _has_no_nan
     challenge: Callable[[Any, Array, Observation, Foreseen, Array], float] | None = None
     remembered: Callable[[Any, Array], float] | None = None
+    held: Callable[[Any, Array], float] | None = None
 
     @classmethod
     def of(cls, module: dict[str, Any], **more: Any) -> "Learner":
@@ -161,8 +162,9 @@ def scratch(cfg: Any) -> int:
 
 
 def scores(cfg: Any) -> bool:
-    """Whether it has `challenge` and `remembered`, which a split by evidence needs."""
-    return code(cfg).challenge is not None and code(cfg).remembered is not None
+    """Whether it has `challenge`, `remembered` and `held`, which a split by evidence needs."""
+    found = code(cfg)
+    return None not in (found.challenge, found.remembered, found.held)
 
 
 @by_class
@@ -302,6 +304,14 @@ def progress(cfg: Any, row: Array) -> int:
 def remembered(cfg: Any, row: Array) -> float:
     """How many observations of this bin count still; a split by evidence needs it."""
     function = code(cfg).remembered
+    assert function is not None
+    return float(function(cfg, row))
+
+
+@by_class
+def held(cfg: Any, row: Array) -> float:
+    """The same with those that were inherited, which count as far as they were kept."""
+    function = code(cfg).held
     assert function is not None
     return float(function(cfg, row))
 

@@ -62,8 +62,8 @@ class ResponseSurface:
         (eq. 11 to 14); None: anywhere.
     gated : with a reach, what contexts change is believed only as far as it is significant.
     bounded : no payoff moves an estimate far (eq. 15).
-    level : follow a level of the payoffs that moves (eq. 16 to 19); needs `bounded`.
-    calm : what was learned in noisier times counts less (eq. 20).
+    level : follow a level of the payoffs that moves (eq. 16 to 20); needs `bounded`.
+    calm : what was learned in noisier times counts less (eq. 21).
     """
 
     memory: int | None = None
@@ -220,6 +220,11 @@ def progress(cfg: ResponseSurfaceConfig, row: Array) -> int:
 @compiled
 def remembered(cfg: ResponseSurfaceConfig, row: Array) -> float:
     return float(min(row[SEEN], row[AGE]))
+
+
+@compiled
+def held(cfg: ResponseSurfaceConfig, row: Array) -> float:
+    return float(row[AGE])
 
 
 @compiled

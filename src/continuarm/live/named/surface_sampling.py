@@ -16,7 +16,7 @@ def SurfaceSampling(
     decision: Box,
     *,
     start: Start | None = None,
-    reach: float | None = None,
+    reach: float | None = 0.1,
     memory: int | None = None,
     **options: Unpack[PolicyOptions],
 ) -> Policy:
@@ -34,8 +34,8 @@ def SurfaceSampling(
     start : what is done today, as for `Policy`: `recommend` answers it before any payoff is told;
         default the centre.
     reach : how far from what is known to be good, as a part of each side of the box, it may try
-        before payoffs speak for more; default anywhere. With it, levels that move and absurd
-        payoffs do not mislead it, either.
+        before payoffs speak for more; None: anywhere, and then levels that move and absurd payoffs
+        mislead it, as they do most.
     memory : keep about this many decisions of the policy in mind, for a payoff that drifts.
     options : `ttl`, `ttl_seconds`, `missing` and `rng` of `Policy`.
 

@@ -20,6 +20,7 @@ def hand_down(
     copy_into(child, parent)
     child[layout.SEEN] = child[layout.RUN] = child[layout.OFFSET] = child[layout.LEAD] = 0.0
     child[layout.AGE] *= keep
+    child[layout.BELIEVED] *= keep
     child[layout.SQUARES] *= keep / parent[layout.WEIGHT]
     child[layout.DEGREES] *= keep / parent[layout.WEIGHT]
     fourths = child[layout.FOURTHS] * (keep / parent[layout.WEIGHT])

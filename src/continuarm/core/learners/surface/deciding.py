@@ -23,7 +23,7 @@ from continuarm.core.request import Region, Request, is_inside
 
 __all__ = ["decide_by_draw", "decide_early", "fill_best"]
 
-EXPLORED, AT_MOST = 3.0, 0.2  # decisions, and their share, that are uniform within reach
+EXPLORED, AT_MOST = 10.0, 0.2  # decisions, and their share, that are uniform within reach
 
 
 @compiled

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from continuarm.core.compiling import Array, compiled, compiled_large
 from continuarm.core.learners.surface.layout import (
     AGE,
+    BELIEVED,
     DEGREES,
     LARGEST_PAYOFF,
     REFERENCE,
@@ -23,7 +24,8 @@ from continuarm.core.learners.surface.layout import (
     size,
     triangle,
 )
-from continuarm.core.learners.surface.triangle import forget_level, take_out
+from continuarm.core.learners.surface.noise import is_certain
+from continuarm.core.learners.surface.triangle import forget_decision, forget_level, take_out
 from continuarm.core.request import Foreseen
 
 __all__ = [
@@ -31,13 +33,14 @@ __all__ = [
     "bounded",
     "bounded_like_bin",
     "count_since",
+    "doubt_the_past",
     "is_far",
     "largest_digits",
     "surges",
 ]
 
 FAR = 3.5  # times s
-SOME_HUNDRED = 100.0  # payoffs beyond the coefficients: before, one may be as large as all squares
+FIRST = 100.0  # times all squares: as large may a payoff be while the noise is not certain
 RARE = 10.0  # one payoff moves an estimate no further than this share of all squares would
 SEVERAL = 5.0  # and s² by no more than this share
 DIGITS = 1e9  # times all payoffs so far: to be cut exactly, a payoff must be below
@@ -45,6 +48,7 @@ IN_A_ROW = 3.0  # payoffs far off on one side: the level may have jumped
 UNLIKELY = -16.0  # the logarithm of a chance that is not meant
 OFTEN = 0.1  # the share of payoffs that are far off in a surge
 IN_A_SURGE, HIGHEST_SURGE = 12.0, 20.0  # evidence for one
+KEPT = 10.0  # payoffs per coefficient: what is believed of the past when one begins
 
 
 class Bounded(NamedTuple):
@@ -81,13 +85,28 @@ def surges(row: Array) -> bool:
 
 @compiled
 def count_since(row: Array) -> None:
-    """Count a payoff since the last surge."""
+    """Count a payoff since the last surge, and one more that is believed."""
     row[SINCE] = 0.0 if surges(row) else min(row[SINCE] + 1.0, row[AGE])
+    row[BELIEVED] = min(row[BELIEVED] + 1.0, row[AGE])
+
+
+@compiled
+def doubt_the_past(cfg: ResponseSurfaceConfig, row: Array) -> None:
+    """Where a surge begins, keep no more of what is known of the decision than some payoffs say.
+
+    What has changed may be more than a level (eq. 17). The estimates stay as they are.
+    """
+    most = KEPT * size(cfg)
+    if row[BELIEVED] > most:
+        forget_decision(cfg, row, most / row[BELIEVED])
+        row[BELIEVED] = most
 
 
 @compiled
 def _note(row: Array, left: float, far: bool) -> None:
     """Note how often payoffs are far off, lately and usually, and how many in a row."""
+    if not is_certain(row):
+        return
     usual = max(row[USUAL], 1.0 / row[AGE])
     grows = max(math.log(OFTEN / usual), 0.0) if far else -OFTEN
     row[SURGE] = min(max(row[SURGE] + grows, 0.0), HIGHEST_SURGE)  # eq. 16
@@ -102,7 +121,7 @@ def _note(row: Array, left: float, far: bool) -> None:
 
 @compiled
 def _has_jumped(cfg: ResponseSurfaceConfig, row: Array) -> bool:
-    """Whether more payoffs in a row are far off than chance can be blamed for (eq. 17)."""
+    """Whether more payoffs in a row are far off than chance can be blamed for (eq. 18)."""
     in_a_row = abs(row[RUN])
     return bool(cfg.level and in_a_row >= IN_A_ROW and in_a_row * math.log(row[USUAL]) < UNLIKELY)
 
@@ -115,7 +134,7 @@ def _jump(
     error = left * math.exp(-spread)
     take_out(cfg, row, taken, math.sqrt(row[WEIGHT]) * error)
     row[REFERENCE] = min(max(row[REFERENCE] + error, -LARGEST_PAYOFF), LARGEST_PAYOFF)
-    row[RUN] = 0.0
+    row[RUN] = row[SINCE] = 0.0
     forget_level(cfg, row, 0.0)
     return Bounded(0.0, 0.0, row[SQUARES] / row[DEGREES], True, True)
 
@@ -142,12 +161,12 @@ def bounded(
     usual = FAR * FAR * row[SQUARES] / row[DEGREES]
     if dropped:
         return Bounded(0.0, 0.0, usual, False, True)
-    squares, young = row[SQUARES] / row[WEIGHT], row[AGE] < size(cfg) + SOME_HUNDRED
-    most = math.sqrt(max(usual, squares / (1.0 if young else RARE)))
+    squares, certain = row[SQUARES] / row[WEIGHT], is_certain(row)
+    most = math.sqrt(max(usual, squares / RARE if certain else FIRST * squares))
     kept = min(max(left, -most), most)
     cut = (left - kept) * math.exp(-spread)
     take_out(cfg, row, taken, math.sqrt(row[WEIGHT]) * cut)
-    square = min(left * left, max(usual, squares / (1.0 if young else SEVERAL)))
+    square = min(left * left, max(usual, squares / SEVERAL if certain else FIRST * squares))
     return Bounded(kept, cut, square - kept * kept, False, True)
 
 

@@ -29,7 +29,7 @@ def fits(cfg: ResponseSurfaceConfig, read: Read) -> bool:
     )
     weights = rows[:, layout.WEIGHT]
     counts, known = rows[:, [layout.SEEN, layout.KNOWN, layout.AGE]], rows[:, layout.KNOWN] > 0.0
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         variance = np.where(
             rows[:, layout.SQUARES] > 0.0, rows[:, layout.SQUARES] / rows[:, layout.DEGREES], 0.0
         )
@@ -54,7 +54,7 @@ def fits(cfg: ResponseSurfaceConfig, read: Read) -> bool:
 
 def _is_steady(rows: Array) -> bool:
     numbers = rows[:, [layout.RUN, layout.FORGOTTEN, layout.OFFSET, layout.LEAD]]
-    counted = rows[:, [layout.FORGOTTEN, layout.SURGE, layout.SINCE]]
+    counted = rows[:, [layout.FORGOTTEN, layout.SURGE, layout.SINCE, layout.BELIEVED]]
     loudest = rows[:, layout.LOUDEST]
     fourths, usual = rows[:, layout.FOURTHS], rows[:, layout.USUAL]
     return bool(

@@ -14,11 +14,13 @@ LARGEST_PAYOFF = 1e100  # squares of payoffs must stay finite
 # SEEN counts the bin's own payoffs, KNOWN also the inherited ones, AGE those with the weight that
 # they have kept. WEIGHT is that of the next observation; SQUARES / DEGREES the noise (eq. 3).
 SEEN, KNOWN, AGE, WEIGHT, SQUARES, DEGREES, REFERENCE = range(7)
-# Of a steady surface (eq. 15 to 20): how many payoffs in a row were far off, on which side, how
-# often they usually are, the evidence for a surge of them, the payoffs since the last one; how
-# much of the level was forgotten on purpose; whether the level is followed; how far from here, and
-# with which lead, the other choice sees it; Σ (cr²)², the largest variance since weights were set.
-RUN, USUAL, SURGE, SINCE, FORGOTTEN, FOLLOWS, OFFSET, LEAD, FOURTHS, LOUDEST, TRIED = range(7, 18)
+# Of a steady surface (eq. 15 to 21): how many payoffs in a row were far off, on which side, how
+# often they usually are, the evidence for a surge of them, the payoffs since the last one, those
+# that what is known of the decision counts for; how much of the level was forgotten on purpose;
+# whether the level is followed; how far from here, and with which lead, the other choice sees it;
+# Σ (cr²)², the largest variance since weights were set.
+RUN, USUAL, SURGE, SINCE, BELIEVED, FORGOTTEN, FOLLOWS, OFFSET, LEAD = range(7, 16)
+FOURTHS, LOUDEST, TRIED = range(16, 19)
 
 
 class ResponseSurfaceConfig(NamedTuple):

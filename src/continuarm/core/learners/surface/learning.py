@@ -12,6 +12,7 @@ from continuarm.core.learners.surface.far_payoffs import (
     bounded,
     bounded_like_bin,
     count_since,
+    doubt_the_past,
     is_far,
     largest_digits,
     surges,
@@ -34,7 +35,9 @@ from continuarm.core.learners.surface.layout import (
 from continuarm.core.learners.surface.level import follow_level
 from continuarm.core.learners.surface.noise import (
     LARGEST_WEIGHT,
+    is_certain,
     is_settled,
+    note_loudest,
     note_square,
     set_weight,
     variance_of,
@@ -117,6 +120,7 @@ def _count(cfg: ResponseSurfaceConfig, row: Array, y: Array) -> None:
     row[AGE] += 1.0
     count_since(row)
     row[WEIGHT] /= 1.0 - cfg.fade / (row[AGE] + cfg.grace)  # eq. 4
+    note_loudest(row)
     if cfg.calm and is_settled(cfg, row):
         set_weight(row)
 
@@ -130,20 +134,24 @@ def _is_bounded(cfg: ResponseSurfaceConfig, row: Array, spread: float) -> bool:
 def learn(cfg: ResponseSurfaceConfig, row: Array, seen: Observation, work: Array) -> Foreseen:
     """A bin learns a payoff; how well it was foreseen, one step ahead."""
     p, follows, forgotten = size(cfg), row[FOLLOWS], row[FORGOTTEN]
-    surging = cfg.level and surges(row)
+    surging, variance = cfg.level and surges(row), variance_of(row)
     left, spread, dropped = _rotate(cfg, row, seen, surging, work)
-    cut, excess, jumped = 0.0, 0.0, False
+    cut, excess, jumped, uncut = 0.0, 0.0, False, left * left
     if _is_bounded(cfg, row, spread):
         taken = work[p + 1 : 2 * p + 1]
         left, cut, excess, jumped, _ = bounded(cfg, row, left, spread, taken, dropped)
-        if cfg.level:
+        if cfg.level and (jumped or (surges(row) and not surging)):
+            doubt_the_past(cfg, row)
+        if cfg.level and is_certain(row):
             follow_level(cfg, row, left, spread, seen.elapsed)
     square = left * left + excess
     note_square(row, square, spread)
     _count(cfg, row, seen.y)
     began = row[FOLLOWS] > follows
     follows = row[FOLLOWS] > 0.0
-    return Foreseen(square, spread, forgotten, began, follows, cut, excess, jumped, surging)
+    return Foreseen(
+        square, spread, forgotten, began, follows, cut, excess, jumped, surging, variance, uncut
+    )
 
 
 @compiled_large

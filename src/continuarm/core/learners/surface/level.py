@@ -1,4 +1,4 @@
-"""The level of a bin's payoffs: followed while it moves, else at rest (eq. 18 and 19)."""
+"""The level of a bin's payoffs: followed while it moves, else at rest (eq. 19 and 20)."""
 
 import math
 
@@ -15,6 +15,7 @@ from continuarm.core.learners.surface.layout import (
     SQUARES,
     WEIGHT,
     ResponseSurfaceConfig,
+    size,
     triangle,
 )
 from continuarm.core.learners.surface.triangle import forget_level
@@ -25,6 +26,7 @@ GAIN = 0.1  # of a level that is followed, per payoff of the policy
 SLOW = 0.01  # the gain of a level that rests, seen by one that follows
 LONGEST = 50.0  # payoffs of the policy: then nothing of the level is known
 FOLLOW, REST = 5.0, 15.0  # evidence for following a level, and for resting again
+PER_COEFFICIENT = 0.25  # for following: the more can be misfitted, the more is asked for
 LARGEST_SCORE = 3.0
 
 
@@ -37,8 +39,9 @@ def follow_level(
     trust = math.exp(2.0 * spread)
     error, offset, follows = left / math.exp(spread), row[OFFSET], row[FOLLOWS] > 0.0
     variance = row[SQUARES] / row[DEGREES]
-    score = trust * offset * (error - 0.5 * offset) / variance  # eq. 19
-    least = -REST if follows else -FOLLOW
+    score = trust * offset * (error - 0.5 * offset) / variance  # eq. 20
+    enough = max(FOLLOW, PER_COEFFICIENT * size(cfg))
+    least = -REST if follows else -enough
     lead = row[LEAD] + min(max(score, -LARGEST_SCORE), LARGEST_SCORE)
     if follows:
         _forget(cfg, row, kept)
@@ -47,12 +50,12 @@ def follow_level(
             offset = 0.0
     else:
         offset += (1.0 - kept) * trust * (error - offset)
-    changes = (lead >= FOLLOW and not surges(row)) if follows else (lead >= FOLLOW or surges(row))
+    changes = (lead >= FOLLOW and not surges(row)) if follows else (lead >= enough or surges(row))
     if changes:
         row[FOLLOWS] = 0.0 if follows else 1.0
         if not follows:
             _begin(cfg, row, kept)
-        offset, lead, least = 0.0, -FOLLOW if follows else -REST, -REST
+        offset, lead, least = 0.0, -enough if follows else -REST, -REST
     row[OFFSET] = min(max(offset, -LARGEST_PAYOFF), LARGEST_PAYOFF)
     row[LEAD] = max(lead, least)
 

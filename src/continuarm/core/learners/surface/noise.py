@@ -1,4 +1,4 @@
-"""The noise of a bin: its variance (eq. 3), and what a calmer time does to weights (eq. 20)."""
+"""The noise of a bin: its variance (eq. 3), and what a calmer time does to weights (eq. 21)."""
 
 import math
 
@@ -17,7 +17,9 @@ from continuarm.core.learners.surface.layout import (
 __all__ = [
     "LARGEST_FOURTHS",
     "LARGEST_WEIGHT",
+    "is_certain",
     "is_settled",
+    "note_loudest",
     "note_square",
     "set_weight",
     "variance_of",
@@ -38,8 +40,17 @@ def variance_of(row: Array) -> float:
 
 @compiled
 def is_settled(cfg: ResponseSurfaceConfig, row: Array) -> bool:
-    """Whether a bin knows its noise."""
+    """Whether a bin has an idea of its noise."""
     return bool(row[AGE] > size(cfg) + SETTLED and row[SQUARES] > 0.0)
+
+
+@compiled
+def is_certain(row: Array) -> bool:
+    """Whether many payoffs have made its variance, once.
+
+    Until then a payoff that is far off may be one of the first purchases.
+    """
+    return bool(row[LOUDEST] > 0.0)
 
 
 @compiled
@@ -53,15 +64,17 @@ def note_square(row: Array, square: float, spread: float) -> None:
 
 
 @compiled
-def set_weight(row: Array) -> None:
-    """What was learned when payoffs were much noisier than now counts less (eq. 20).
-
-    A variance that few payoffs have made, as first purchases do, says nothing of noisier times.
-    """
-    now = row[SQUARES] / row[DEGREES]
-    if now > row[LOUDEST]:
+def note_loudest(row: Array) -> None:
+    """Note the largest variance; one that few payoffs have made says nothing."""
+    if row[SQUARES] > row[LOUDEST] * row[DEGREES]:
         if row[SQUARES] * row[SQUARES] > MANY * row[FOURTHS]:
-            row[LOUDEST] = now
-    elif CALM * now < row[LOUDEST]:
+            row[LOUDEST] = row[SQUARES] / row[DEGREES]
+
+
+@compiled
+def set_weight(row: Array) -> None:
+    """What was learned when payoffs were much noisier than now counts less (eq. 21)."""
+    now = row[SQUARES] / row[DEGREES]
+    if CALM * now < row[LOUDEST]:
         row[WEIGHT] = min(row[WEIGHT] * row[LOUDEST] / now, LARGEST_WEIGHT)
         row[LOUDEST] = now

@@ -19,7 +19,16 @@ from continuarm.core.learners.surface.layout import (
 )
 from continuarm.core.learners.triangle import LEAST_DEGREES, SMALLEST_PIVOT, rotate
 
-__all__ = ["fill_ridge", "forget_level", "rescale", "rotate_in", "solve", "spread", "take_out"]
+__all__ = [
+    "fill_ridge",
+    "forget_decision",
+    "forget_level",
+    "rescale",
+    "rotate_in",
+    "solve",
+    "spread",
+    "take_out",
+]
 
 SMALL = 1e-100  # a product of cosines below it goes on as a logarithm
 
@@ -33,6 +42,12 @@ def fill_ridge(cfg: ResponseSurfaceConfig, row: Array) -> None:
         k += p - i + 1
 
 
+@compiled
+def _begin_of(cfg: ResponseSurfaceConfig, i: int) -> int:
+    """Where in a row of the learner row i of the triangle begins."""
+    return triangle(cfg) + i * (size(cfg) + 1) - i * (i - 1) // 2
+
+
 @compiled_large
 def rotate_in(
     cfg: ResponseSurfaceConfig, row: Array, new: Array, taken: Array, first: int, end: int
@@ -43,7 +58,7 @@ def rotate_in(
     taken of that number, if it was 1.
     """
     p = size(cfg)
-    k, log_cosines, cosines = triangle(cfg) + first * (p + 1) - first * (first - 1) // 2, 0.0, 1.0
+    k, log_cosines, cosines = _begin_of(cfg, first), 0.0, 1.0
     for i in range(first, end):
         length, entering = p - i, new[i]
         taken[i] = 0.0
@@ -74,12 +89,27 @@ def take_out(cfg: ResponseSurfaceConfig, row: Array, taken: Array, amount: float
 def forget_level(cfg: ResponseSurfaceConfig, row: Array, share: float) -> None:
     """Keep this share of what is known of the level given the rest, at least one payoff's worth.
 
-    The constant is the first column: its row says nothing else (eq. 18).
+    The constant is the first column: its row says nothing else (eq. 19).
     """
     k = triangle(cfg)
     factor = max(math.sqrt(share), min(math.sqrt(row[WEIGHT]) / row[k], 1.0))
     for j in range(size(cfg) + 1):
         row[k + j] *= factor
+
+
+@compiled_large
+def forget_decision(cfg: ResponseSurfaceConfig, row: Array, share: float) -> None:
+    """Keep this share of what is known of the decision's coefficients.
+
+    They are the last columns: their rows say what is known of them, whatever the level (eq. 17).
+    """
+    p, first, factor = size(cfg), baseline(cfg), math.sqrt(share)
+    k = _begin_of(cfg, first)
+    for i in range(first, p):
+        for j in range(p - i + 1):
+            row[k + j] *= factor
+        row[k] = max(row[k], SMALLEST_PIVOT)
+        k += p - i + 1
 
 
 @compiled_large
@@ -153,9 +183,7 @@ def spread(
     third. Both vectors are used up.
     """
     p, first = size(cfg), baseline(cfg)
-    k = triangle(cfg)
-    for i in range(first):
-        k += p - i + 1
+    k = _begin_of(cfg, first)
     aa = ab = bb = 0.0
     for i in range(first, p):
         x, y = a[i] / row[k], b[i] / row[k]

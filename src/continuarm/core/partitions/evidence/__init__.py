@@ -1,0 +1,1 @@
+"""What a tree that splits by evidence is made of, one idea per file."""
