@@ -122,12 +122,14 @@ def test_python_may_call_inner_functions_after_entries_that_hold_them(tmp_path: 
 import numpy as np
 import continuarm as ca
 from continuarm.core.learners import response_surface as rs
-from tests.test_response_surface import NO_POOL, Surface
+from tests.test_response_surface import NO_POOL
+from tests.test_steady_surface import STEADY, surface_of
 
 ca.SurfaceSampling(ca.Box.unit(1), ca.Box.unit(1)).warm_up()
-surface, y = Surface(1, 1), np.empty(1)
-for _ in range(200):
-    surface.tell(surface.rng.uniform(-1, 1, 1), surface.rng.random(1), surface.rng.normal())
+ca.simulate("recommended", "street-quiet", horizon=300, rng=0)
+surface, y = surface_of(1, 1, n=2000, **STEADY), np.empty(1)
+for k in range(200):
+    surface.tell(surface.rng.uniform(-1, 1, 1), surface.rng.random(1), 1e3 * (k % 3))
 for xi in surface.rng.standard_normal((200, 40)):
     request = surface.request(np.zeros(1), xi)
     rs.decide(surface.cfg, surface.row, NO_POOL, request, surface.work, y)
