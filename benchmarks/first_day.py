@@ -26,6 +26,8 @@ HORIZON = 100_000
 MARKS = [30, 100, 300, 1000, 3000, 10_000, 30_000, HORIZON]
 NEW = ("insurance", "three-tariffs")  # written when the safe start was finished
 TUNED = "tuned-already"  # whose incumbent is the best
+REACHES = (0.025, 0.05, REACH, 0.2)
+TRADED = ("linear-demand", "rare-purchase", "communities-drowned", *NEW)
 LOGS = ("linear-demand", "orange-juice")
 ROWS, SPREAD = 10_000, 0.1  # of the shop's log, around its rule, as a part of each side
 LOOKS = (200, 2000, 20_000)
@@ -50,7 +52,7 @@ def worst_of(ratios: Array, marks: list[int]) -> str:
     return f"{means[at]:.2f} [{low:.2f}, {high:.2f}] at {marks[at]:,}"
 
 
-def noisy_row(name: str, seeds: int) -> tuple[Any, ...]:
+def noisy_row(name: str, seeds: int, reach: float = REACH) -> tuple[str, ...]:
     """One problem: what decisions and `recommend` cost, relative to the start."""
     world = ca.problem(name)
     first = early(world)
@@ -58,7 +60,8 @@ def noisy_row(name: str, seeds: int) -> tuple[Any, ...]:
     run = partial(
         ca.simulate, problem=world, horizon=HORIZON, replications=seeds, rng=1, checkpoints=marks
     )
-    start, safe, bold = (run(policy) for policy in ("fixed", "recommended", BEFORE))
+    policies: tuple[Any, ...] = ("fixed", ("recommended", {"reach": reach}), BEFORE)
+    start, safe, bold = (run(policy) for policy in policies)
     kept = [k for k, mark in enumerate(marks) if mark >= MARKS[0]]
     base = start.regret.mean(axis=0)
     decisions = safe.regret[:, kept] / base[kept]
@@ -93,6 +96,18 @@ def noisy_table(seeds: int) -> Table:
         "regret at 10⁵ / before",
     )
     return Table.of(columns, rows)
+
+
+def reach_table(seeds: int) -> Table:
+    """A row for each problem and reach: what is safe early and what is cheap late."""
+    rows = []
+    for name in TRADED:
+        for reach in REACHES:
+            _, _, decisions, recommended, share, late = noisy_row(name, seeds, reach)
+            rows.append((name, reach, decisions, recommended, share, late))
+            print(rows[-1], flush=True)
+    columns = ("problem", "reach", "decisions / start, worst", "recommend / start, worst")
+    return Table.of((*columns, "seeds above 2", "regret at 10⁵ / before"), rows)
 
 
 def tuned_table(seeds: int) -> Table:
@@ -177,7 +192,7 @@ def shop_table(seeds: int) -> Table:
     return Table.of(("shop", *looks, "outside the log (< 33 %)", "on an edge (< 2 %)"), rows)
 
 
-def measured(seeds: int, noisy: Table, tuned: Table, shops: Table) -> str:
+def measured(seeds: int, noisy: Table, reaches: Table, tuned: Table, shops: Table) -> str:
     """The part of the page below its heading."""
     return f"""
 `python -m benchmarks.first_day --write docs/first-day.md` has written this part.
@@ -191,6 +206,12 @@ share of seeds that have cost twice the start's at some checkpoint. The last com
 policy of version 0.1.0, by paired seeds.
 
 {noisy.markdown()}
+
+*What another reach would do.* Where the start is good already, trying within 0.1 of it costs more
+than 0.3 of what the start itself costs, whatever is done with what is seen. A smaller reach costs
+less, and learns later: no reach serves all of these problems.
+
+{reaches.markdown()}
 
 *A start that is the best already.* In `{TUNED}` nothing can be won, and the start costs nothing.
 No ratio to it can be had, and whatever is tried costs something. In percent of the best payoff:
@@ -212,12 +233,12 @@ def main() -> None:
     parser.add_argument("--write", type=Path, help="the page")
     options = parser.parse_args()
     shops = shop_table(min(options.seeds, 10))
-    noisy, tuned = noisy_table(options.seeds), tuned_table(options.seeds)
-    for table in (noisy, tuned, shops):
-        print(table)
+    noisy, reaches = noisy_table(options.seeds), reach_table(options.seeds)
+    tables = (noisy, reaches, tuned_table(options.seeds), shops)
+    print(*tables, sep="\n\n")
     if options.write is not None:
         above = options.write.read_text().split(MEASURED)[0]
-        options.write.write_text(above + MEASURED + measured(options.seeds, noisy, tuned, shops))
+        options.write.write_text(above + MEASURED + measured(options.seeds, *tables))
 
 
 if __name__ == "__main__":

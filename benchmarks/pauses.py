@@ -2,8 +2,10 @@
 
     python -m benchmarks.pauses DX DY DECISIONS
     python -m benchmarks.pauses compile
+    python -m benchmarks.pauses cost DX DY DECISIONS
 
-Each runs in a process of its own and prints numbers; `benchmarks.fuzz` makes tables of them.
+Each runs in a process of its own and prints numbers; `benchmarks.fuzz` and `benchmarks.speed` make
+tables of them.
 """
 
 import json
@@ -22,6 +24,7 @@ from continuarm.table import Table
 
 SIZES = ((30, 100), (30, 29), (30, 3), (10, 10), (1, 2))
 DECISIONS = 3000
+COSTS = ((1, 2), (2, 5), (10, 2))
 STEPS = ("ask", "tell", "recommend")
 ROUNDS = 3
 
@@ -73,6 +76,35 @@ def compile_times() -> dict[str, float]:
     return seconds
 
 
+def cost(dx: int, dy: int, decisions: int) -> dict[str, float]:
+    """Microseconds of `ask` and of `tell`, and kilobytes of a saved policy per bin."""
+    import continuarm as ca
+
+    policy: Any = ca.SurfaceSampling(ca.Box.unit(dx), ca.Box.unit(dy), rng=0)
+    policy.tell(policy.ask(np.full(dx, 0.5)), 0.0)
+    rng, asks, tells = np.random.default_rng(0), [], []
+    for x in rng.random((decisions, dx)):
+        began = time.perf_counter()
+        decision = policy.ask(x)
+        asked = time.perf_counter()
+        off = decision.value - 0.5 - 0.3 * np.sin(8.0 * x[0])
+        payoff = float(0.05 * rng.normal() - off @ off)
+        told = time.perf_counter()
+        policy.tell(decision, payoff)
+        asks.append(asked - began)
+        tells.append(time.perf_counter() - told)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "policy"
+        policy.save(file)
+        size = file.stat().st_size / 1024
+    return {
+        "ask, µs": 1e6 * median(asks),
+        "tell, µs": 1e6 * median(tells),
+        "bins": len(policy.bins()),
+        "KB per bin": size / len(policy.bins()),
+    }
+
+
 def _apart(*arguments: object, source: Path | None = None) -> dict[str, float]:
     """The same in a process of its own that has compiled nothing, with a package's source."""
     command = [sys.executable, str(Path(__file__).resolve()), *map(str, arguments)]
@@ -111,7 +143,29 @@ def compile_table(earlier: Path) -> Table:
     return Table.of(("first", "version 0.1.0, s", "now, s", "ratio"), rows)
 
 
+def cost_table(earlier: Path) -> Table:
+    """What `ask`, `tell` and a bin cost, of an earlier version and of this one, by turns."""
+    rows = []
+    limits = {"ask, µs": 1.4, "KB per bin": 1.2}
+    for dx, dy in COSTS:
+        given = ("cost", dx, dy, DECISIONS * 20)
+        rounds = [(_apart(*given, source=earlier), _apart(*given)) for _ in range(ROUNDS)]
+        for what in rounds[0][0]:
+            old, new = ([one[side][what] for one in rounds] for side in (0, 1))
+            ratio = median(b / a for a, b in zip(old, new, strict=True))
+            limit = limits.get(what)
+            verdict = None if limit is None else "holds" if ratio <= limit else "missed"
+            rows.append((dx, dy, what, median(old), median(new), ratio, limit, verdict))
+    columns = ("dx", "dy", "what", "version 0.1.0", "now", "ratio", "at most", "")
+    return Table.of(columns, rows)
+
+
 if __name__ == "__main__":
     given = sys.argv[1:]
-    numbers = compile_times() if given == ["compile"] else measure(*map(int, given))
+    if given == ["compile"]:
+        numbers = compile_times()
+    elif given[0] == "cost":
+        numbers = cost(*map(int, given[1:]))
+    else:
+        numbers = measure(*map(int, given))
     sys.stdout.write(json.dumps(numbers))

@@ -1,6 +1,6 @@
 """Speed and memory, as ratios to floors measured in the same run.
 
-    python -m benchmarks.speed [--horizon 1e7] [--rounds 5] [--write docs/speed.md]
+    python -m benchmarks.speed --earlier FOLDER [--horizon 1e7] [--rounds 5] [--write FILE]
 
 The first floor draws contexts and noise and evaluates f and f* through the package's own loop,
 which takes the problem's functions as arguments, as a user's own problem does. The second is one
@@ -23,6 +23,7 @@ import numpy as np
 from numpy.random import SeedSequence
 
 import continuarm as ca
+from benchmarks.pauses import DECISIONS, ROUNDS, cost_table
 from continuarm.core import entries
 from continuarm.core.compiling import OPTIONS
 from continuarm.core.learners.kiefer_wolfowitz import KieferWolfowitzConfig
@@ -246,12 +247,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--horizon", type=float, default=1e7, help="decisions per run")
     parser.add_argument("--rounds", type=int, default=5, help="turns of floor and policies")
+    parser.add_argument("--earlier", type=Path, required=True, help="version 0.1.0's `src` folder")
     parser.add_argument("--write", type=Path, help="a page of Markdown to write the tables to")
     options = parser.parse_args()
     speed = speed_table(int(options.horizon), options.rounds)
-    tables = (
-        speed, dimension_table(), dispatch_table(), live_table(), open_table(), memory_table()
-    )  # fmt: skip
+    live = (live_table(), open_table(), cost_table(options.earlier))
+    tables = (speed, dimension_table(), dispatch_table(), *live, memory_table())
     print(*tables, sep="\n\n")
     if options.write is not None:
         options.write.write_text(page(*tables, int(options.horizon), options.rounds))
@@ -263,6 +264,7 @@ def page(
     dispatch: Table,
     live: Table,
     many: Table,
+    earlier: Table,
     memory: Table,
     horizon: int,
     rounds: int,
@@ -273,7 +275,8 @@ def page(
     )
     return f"""# Speed
 
-This page is written by `python -m benchmarks.speed --write docs/speed.md` ({machine}).
+This page is written by `python -m benchmarks.speed --earlier FOLDER --write docs/speed.md`, where
+FOLDER is the `src` of version 0.1.0 ({machine}).
 
 ## In a simulation
 
@@ -312,6 +315,12 @@ With many decisions open, contexts given by name, and the payoff of a random one
 each ask (dx = 2, dy = 2):
 
 {many.markdown()}
+
+The recommended policy against version 0.1.0, which knew neither a reach nor a moving level:
+medians over {20 * DECISIONS:,} decisions, {ROUNDS} rounds by turns, each in a process of its own.
+The memory of a bin is that of a saved policy.
+
+{earlier.markdown()}
 
 ## Memory
 

@@ -513,6 +513,8 @@ class TestFingerprint:
     def test_what_is_no_function_is_refused(self) -> None:
         with pytest.raises(SettingsError, match=r"the problem must be one of .*, but got 'no'"):
             fingerprint("no")
+        with pytest.raises(SettingsError, match=r"such as \['two-communities'.*got 'two-comunit"):
+            fingerprint("two-comunities")
         with pytest.raises(SettingsError, match="a function is needed for its source, but got 3"):
             fingerprint(3)  # type: ignore[arg-type]
         assert fingerprint(partial(own, noise=1.0)) != fingerprint(partial(own, noise=2.0))

@@ -1,6 +1,7 @@
 """Worlds by name: one registry, in which you can register your own."""
 
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from continuarm.errors import SettingsError
@@ -92,7 +93,10 @@ def fingerprint(problem: str | Callable[..., Problem], /) -> str:
 def entry_of(name: Any) -> Entry:
     """How the world of this name is made."""
     if not isinstance(name, str) or name not in _entries:
-        raise SettingsError(f"the problem must be one of {problem_names()}, but got {name!r}")
+        known = problem_names()
+        near = get_close_matches(name, known, 3) if isinstance(name, str) else []
+        which = f"{len(known)} names such as {near}" if near else f"{known}"
+        raise SettingsError(f"the problem must be one of {which}, but got {name!r}")
     return _entries[name]
 
 

@@ -164,13 +164,15 @@ def solve(
         if sigma > 0.0:
             two += sigma * math.sqrt(gate) * xi[i - first]
         pivot = max(row[k], least)
-        for j in range(1, length):
-            two -= row[k + j] * drawn[i + j]
-        drawn[i] = two / pivot
         if both:
-            for j in range(1, length):
+            for j in range(1, length):  # each sum waits for itself, not for the other
+                two -= row[k + j] * drawn[i + j]
                 one -= row[k + j] * mean[i + j]
             mean[i] = one / pivot
+        else:
+            for j in range(1, length):
+                two -= row[k + j] * drawn[i + j]
+        drawn[i] = two / pivot
 
 
 @compiled_large
