@@ -31,6 +31,7 @@ class Surface:
         options: ResponseSurfaceConfig = ResponseSurface().configured(dx, dy)
         self.cfg = options._replace(terms=terms, varying=varying or dy, pairs=dx < 3)
         self.p = rs.size(self.cfg)
+        self.cfg = self.cfg._replace(most=self.p)
         self.row = np.empty(rs.width(self.cfg))
         self.work = np.empty(rs.scratch(self.cfg))
         rs.init(self.cfg, self.row, np.full(dy, 0.5))
@@ -77,7 +78,7 @@ class Surface:
 
     def triangle(self, row: Array | None = None) -> tuple[Array, Array]:
         row = self.row if row is None else row
-        r, d, k = np.zeros((self.p, self.p)), np.zeros(self.p), layout.TRIED + 2 * self.cfg.dy
+        r, d, k = np.zeros((self.p, self.p)), np.zeros(self.p), layout.triangle(self.cfg)
         for i in range(self.p):
             r[i, i:] = row[k : k + self.p - i]
             d[i] = row[k + self.p - i]

@@ -28,6 +28,7 @@ def surface_of(dx: int, dy: int, seed: int = 0, n: int = 0, **options: Any) -> S
     configured: ResponseSurfaceConfig = ResponseSurface(**options).configured(dx, dy)
     surface.cfg = configured._replace(pairs=dx < 3)
     surface.p = rs.size(surface.cfg)
+    surface.cfg = surface.cfg._replace(most=surface.p)
     surface.row = np.empty(rs.width(surface.cfg))
     surface.work = np.empty(rs.scratch(surface.cfg))
     rs.init(surface.cfg, surface.row, np.full(dy, 0.5))
@@ -155,7 +156,7 @@ def dense_gates(surface: Surface) -> Array:
     gates = np.empty(2)
     fill_gates(cfg, row, gates)
     first = int(layout.baseline(cfg))
-    return np.array([gate_of(cfg, gates, i) for i in range(first, surface.p)])
+    return np.array([gate_of(cfg, gates, i) for i in range(surface.p - first)])
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -184,9 +185,9 @@ def test_the_centre_is_the_surest_point_on_the_way_to_the_peak(
 
     best, mean, scratch = np.empty(dy), np.zeros(p), np.empty(rs.scratch(cfg))
     mean[first:] = theta
-    at_context(cfg, u, mean)
+    at_context(cfg, row, u, mean)
     region = Region(2 * low - 1, 2 * high - 1, False)
-    highest(cfg, mean, region, scratch, best)
+    highest(cfg, mean[first:], region, scratch, best)
     peak = 0.5 + 0.5 * best
     bounds = []
     for t in grid:

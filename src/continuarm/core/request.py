@@ -65,9 +65,10 @@ class Foreseen(NamedTuple):
     surging: bool  # payoffs far off came much more often than usual, before it
     variance: float  # s², before it; 0: not known
     uncut: float  # r², whatever was cut
+    gained: float  # how much better it would have been foreseen by terms that have just entered
 
 
-UNFORESEEN = Foreseen(0.0, 0.0, 0.0, False, False, 0.0, 0.0, False, False, 0.0, 0.0)
+UNFORESEEN = Foreseen(0.0, 0.0, 0.0, False, False, 0.0, 0.0, False, False, 0.0, 0.0, 0.0)
 
 
 class Learned(NamedTuple):

@@ -16,7 +16,7 @@ VERSION = 2
 STILL = 1e-9  # as in the policy itself: a round that moves no coordinate further is the last
 ROUNDS = 8
 STEPS, SURE = 64, 2.0  # of eq. 12 of the recommended policy's page
-MOST_CELLS = 2**24
+MOST_CELLS, MOST_DEGREES = 2**24, 16
 LARGEST = 1.7976931348623157e308  # the largest float
 
 Vector = list[float]
@@ -181,6 +181,9 @@ def _is_bin(bin_: dict[str, Any], context: dict[str, Any], decision: dict[str, A
         and len(bin_["by_context"]) == dx
         and all(_are_numbers(row, len(row)) for row in (terms, *bin_["by_context"]))
         and all(len(row) <= len(terms) for row in bin_["by_context"])
+        and len(bin_["by_degree"]) == dx
+        and all(len(degrees) <= MOST_DEGREES for degrees in bin_["by_degree"])
+        and all(_are_numbers(row, dy) for degrees in bin_["by_degree"] for row in degrees)
         and ends
         and all(a <= b for a, b in zip(low, high, strict=True))
         and ("trust" not in bin_ or _has_centre(bin_))
@@ -191,6 +194,7 @@ def _has_centre(bin_: dict[str, Any]) -> bool:
     """Whether what eq. 12 needs is there."""
     gates, columns = bin_["gates"], bin_["triangle"]
     size = len(bin_["terms"]) + sum(len(row) for row in bin_["by_context"])
+    size += sum(len(row) for degrees in bin_["by_degree"] for row in degrees)
     return (
         _are_numbers([bin_["trust"], *gates], size + 1)
         and bin_["trust"] >= 0.0
@@ -232,7 +236,20 @@ def _terms(bin_: dict[str, Any], u: Vector) -> Vector:
     for v, slopes in zip(u, bin_["by_context"], strict=True):
         for k, slope in enumerate(slopes):
             terms[k] += slope * v
+    for v, degrees in zip(u, bin_["by_degree"], strict=True):
+        for factor, slopes in zip(_legendre(v, len(degrees)), degrees, strict=True):
+            for k, slope in enumerate(slopes):
+                terms[k] += slope * factor
     return terms
+
+
+def _legendre(u: float, n: int) -> Vector:
+    """The Legendre polynomials of degree 2, 3, …, n + 1."""
+    before, now, found = 1.0, u, []
+    for k in range(1, n + 1):
+        before, now = now, ((2 * k + 1) * u * now - k * before) / (k + 1)
+        found.append(now)
+    return found
 
 
 def _peak_of(bin_: dict[str, Any], x: Vector) -> Vector:
@@ -280,6 +297,10 @@ def _way(bin_: dict[str, Any], u: Vector, v0: Vector, best: Vector) -> tuple[Vec
         for k in range(len(slopes)):
             a.append(v * a[k])
             b.append(v * b[k])
+    for v, degrees in zip(u, bin_["by_degree"], strict=True):
+        for factor in _legendre(v, len(degrees)):
+            a += [factor * w for w in way]
+            b += [0.0] * d
     return a, b
 
 

@@ -151,7 +151,7 @@ def _learn(
     row[AGE] += 1.0
     row[WEIGHT] /= 1.0 - cfg.fade / (row[AGE] + cfg.grace)  # eq. 2
     return Foreseen(
-        square, spread, 0.0, False, False, 0.0, 0.0, False, False, variance, square
+        square, spread, 0.0, False, False, 0.0, 0.0, False, False, variance, square, 0.0
     ), variance
 
 
@@ -296,6 +296,7 @@ def rule(cfg: GradientSurfaceConfig, row: Array) -> dict[str, Any] | None:
     return {
         "terms": [*slopes.tolist(), *np.diag(bends).tolist(), *twists.tolist()],
         "by_context": [slope.tolist() for slope in by_context],
+        "by_degree": [[] for _ in range(cfg.dx)],
         "tried": [[0.0] * cfg.dy, [1.0] * cfg.dy],
     }
 

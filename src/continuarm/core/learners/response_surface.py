@@ -5,6 +5,7 @@ features, θ their coefficients, w the weight of the next observation, [R | d] t
 RᵀR = Σ wφφᵀ + ridge and Rᵀd = Σ wφz, s² the variance of the noise. Its parts are in `surface/`.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,16 +17,22 @@ from continuarm.core.learners.surface.deciding import decide_by_draw, decide_ear
 from continuarm.core.learners.surface.fitting import fits
 from continuarm.core.learners.surface.layout import (
     AGE,
+    FIRST,
     KNOWN,
     LARGEST_PAYOFF,
+    LINEAR,
     SEEN,
+    SIZE,
+    SQUARE,
     SQUARES,
     TRIED,
     WEIGHT,
     ResponseSurfaceConfig,
     baseline,
+    baseline_degree,
     scratch,
     size,
+    slope_degree,
     width,
 )
 from continuarm.core.learners.surface.learning import learn, learn_beside
@@ -64,6 +71,9 @@ class ResponseSurface:
     bounded : no payoff moves an estimate far (eq. 15).
     level : follow a level of the payoffs that moves (eq. 16 to 20); needs `bounded`.
     calm : what was learned in noisier times counts less (eq. 21).
+    degree : the highest degree of a context in the slopes; terms above the first enter a bin's
+        model when payoffs speak for them (eq. 24 to 26).
+    enter_lead : the lead at which they do; default eq. 25.
     """
 
     memory: int | None = None
@@ -79,6 +89,8 @@ class ResponseSurface:
     bounded: bool = False
     level: bool = False
     calm: bool = False
+    degree: int = 1
+    enter_lead: float | None = None
 
     def __post_init__(self) -> None:
         checks.choice("hessian", self.hessian, HESSIANS)
@@ -96,6 +108,8 @@ class ResponseSurface:
             bounded=checks.flag("bounded", self.bounded),
             level=checks.flag("level", self.level),
             calm=checks.flag("calm", self.calm),
+            degree=checks.whole("degree", self.degree, 1, 5),
+            enter_lead=checks.optional(checks.number, "enter_lead", self.enter_lead),
         )
         if self.level and not self.bounded:
             raise SettingsError("`level` needs `bounded`, but got level=True, bounded=False")
@@ -121,7 +135,24 @@ class ResponseSurface:
             bounded=self.bounded,
             level=self.level,
             calm=self.calm,
+            degree=1,
+            most=0,
+            enter_lead=0.0,
         )
+        return self._growing(self._affordable(surface, full))
+
+    def _growing(self, surface: "ResponseSurfaceConfig") -> "ResponseSurfaceConfig":
+        """With room for terms that may enter, as far as that can be paid for."""
+        p, dx, dy = int(size(surface)), surface.dx, surface.dy
+        if self.degree == LINEAR or surface.varying == 0:
+            return surface._replace(most=p)
+        lead = 3.0 + math.log(2 * max(dx, 1)) if self.enter_lead is None else self.enter_lead
+        wanted = dx * ((self.degree - LINEAR) * dy + 2 * self.degree - SQUARE)
+        most = p + min(wanted, p // 2 + 10)
+        return surface._replace(degree=self.degree, most=most, enter_lead=lead)
+
+    def _affordable(self, surface: "ResponseSurfaceConfig", full: int) -> "ResponseSurfaceConfig":
+        dy = surface.dy
         if size(surface) > MOST_COEFFICIENTS:
             diagonal = surface._replace(terms=2 * dy)
             if size(diagonal) <= MOST_IN_A_ROW:
@@ -148,7 +179,9 @@ def _affordable(surface: ResponseSurfaceConfig) -> ResponseSurfaceConfig:
 @compiled
 def init(cfg: ResponseSurfaceConfig, row: Array, start: Array) -> None:
     fill(row, 0.0)
-    row[WEIGHT] = 1.0
+    row[WEIGHT], row[SIZE], row[FIRST] = 1.0, size(cfg), baseline(cfg)
+    for i in range(cfg.dx):
+        row[slope_degree(cfg, i)], row[baseline_degree(cfg, i)] = LINEAR, SQUARE
     fill(row[TRIED : TRIED + cfg.dy], 1.0)
     fill_ridge(cfg, row)
 
@@ -237,7 +270,7 @@ def reach(cfg: ResponseSurfaceConfig) -> float:
 
 
 def draws(cfg: ResponseSurfaceConfig) -> int:
-    return int(size(cfg) - baseline(cfg))
+    return int(cfg.most - baseline(cfg))
 
 
 register(

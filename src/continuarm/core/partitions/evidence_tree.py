@@ -216,7 +216,7 @@ def observe(
         return
     renewer = int(nodes[node, RENEWER])
     score = learner.challenge(lcfg, rows[renewer, HEAD:], seen, foreseen, space.work)
-    nodes[node, RENEWER_LEAD] += min(max(score, -cfg.largest), cfg.largest)
+    nodes[node, RENEWER_LEAD] += min(max(score, -cfg.largest), cfg.largest) - foreseen.gained
     # all challengers follow a drift faster than the bin: halves must do better than the whole
     ahead = max(nodes[node, RENEWER_LEAD], 0.0) if cfg.drift > 0.0 else 0.0
     caution = CAUTION if foreseen.follows else 1.0

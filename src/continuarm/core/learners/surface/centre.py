@@ -7,18 +7,20 @@ import math
 
 from continuarm.core.compiling import Array, compiled, compiled_large, fill
 from continuarm.core.learners.boxed_peak import climb, peak
+from continuarm.core.learners.surface.features import legendre
 from continuarm.core.learners.surface.layout import (
     DEGREES,
     KNOWN,
+    LINEAR,
     SQUARES,
     TRIED,
     WEIGHT,
     ResponseSurfaceConfig,
-    baseline,
-    size,
-    triangle,
+    first_of,
+    size_of,
+    slope_degree,
 )
-from continuarm.core.learners.surface.triangle import spread
+from continuarm.core.learners.surface.triangle import begin_of, spread
 from continuarm.core.request import Region, Request
 
 __all__ = ["centre", "fill_gates", "highest", "least_trust"]
@@ -37,14 +39,14 @@ def fill_gates(cfg: ResponseSurfaceConfig, row: Array, gates: Array) -> None:
     fill(gates, 1.0)
     if not cfg.gated or cfg.dx < 2 or cfg.varying == 0:
         return
-    p, begin = size(cfg), baseline(cfg) + cfg.terms
+    p, begin = size_of(row), first_of(row) + cfg.terms
     slopes = bends = 0.0
-    k = triangle(cfg)
-    for i in range(p):
+    k = begin_of(cfg, row, begin)
+    for i in range(begin, begin + cfg.dx * cfg.varying):
         d = row[k + p - i]
-        if i >= begin and (i - begin) % cfg.varying < cfg.dy:
+        if (i - begin) % cfg.varying < cfg.dy:
             slopes += d * d
-        elif i >= begin:
+        else:
             bends += d * d
         k += p - i + 1
     noise = cfg.dx * row[WEIGHT] * row[SQUARES] / row[DEGREES]
@@ -57,11 +59,14 @@ def fill_gates(cfg: ResponseSurfaceConfig, row: Array, gates: Array) -> None:
 def highest(
     cfg: ResponseSurfaceConfig, theta: Array, region: Region, work: Array, v: Array
 ) -> None:
-    """Where in a region of [-1, 1]^dy the surface with these coefficients is highest (eq. 6)."""
-    dy, first = cfg.dy, baseline(cfg)
-    slopes, bends = theta[first : first + dy], theta[first + dy : first + 2 * dy]
+    """Where in a region of [-1, 1]^dy the surface is highest (eq. 6).
+
+    theta : the coefficients of the decision.
+    """
+    dy = cfg.dy
+    slopes, bends = theta[:dy], theta[dy : 2 * dy]
     if cfg.terms > 2 * dy:
-        climb(slopes, bends, theta[first + 2 * dy : first + cfg.terms], region, work, v)
+        climb(slopes, bends, theta[2 * dy : cfg.terms], region, work, v)
     else:
         for j in range(dy):
             v[j] = peak(slopes[j], bends[j], region.low[j], region.high[j])
@@ -70,7 +75,7 @@ def highest(
 @compiled
 def least_trust(cfg: ResponseSurfaceConfig, row: Array) -> float:
     """z s√w of eq. 12."""
-    z = 1.0 + 2.0 * size(cfg) / row[KNOWN] + PER_DIMENSION * (math.sqrt(cfg.dy) - 1.0)
+    z = 1.0 + 2.0 * size_of(row) / row[KNOWN] + PER_DIMENSION * (math.sqrt(cfg.dy) - 1.0)
     return float(z * math.sqrt(row[WEIGHT] * row[SQUARES] / row[DEGREES]))
 
 
@@ -86,7 +91,7 @@ def centre(
 ) -> None:
     """Fill `c`, in [-1, 1]^dy: the point on the way from the start to the peak, nothing beyond
     what was tried, that is surest to be better than the start, or the peak (eq. 12)."""
-    p, dy, first = size(cfg), cfg.dy, baseline(cfg)
+    p, dy, first = size_of(row), cfg.dy, first_of(row)
     a, b, rest = work[:p], work[p : 2 * p], work[2 * p + 3 * dy :]
     low, high = work[2 * p : 2 * p + dy], work[2 * p + dy : 2 * p + 2 * dy]
     best, region = work[2 * p + 2 * dy : 2 * p + 3 * dy], request.region
@@ -95,8 +100,8 @@ def centre(
         low[j] = 2.0 * max(region.low[j], min(row[TRIED + j], start)) - 1.0
         high[j] = 2.0 * min(region.high[j], max(row[TRIED + dy + j], start)) - 1.0
         c[j] = 2.0 * start - 1.0
-    highest(cfg, mean, Region(low, high, False), rest, best)
-    _fill_way(cfg, request.u, c, best, a, b)
+    highest(cfg, mean[first:], Region(low, high, False), rest, best)
+    _fill_way(cfg, row, request.u, c, best, a, b)
     gain = bend = 0.0
     for k in range(first, first + cfg.terms):
         gain += mean[k] * a[k]
@@ -109,10 +114,16 @@ def centre(
 
 @compiled
 def _fill_way(
-    cfg: ResponseSurfaceConfig, u: Array, start: Array, best: Array, a: Array, b: Array
+    cfg: ResponseSurfaceConfig,
+    row: Array,
+    u: Array,
+    start: Array,
+    best: Array,
+    a: Array,
+    b: Array,
 ) -> None:
     """The features at v0 + t(v̂ - v0) less those at v0 are ta + t²b."""
-    dy, first = cfg.dy, baseline(cfg)
+    dy, first = cfg.dy, first_of(row)
     for j in range(dy):
         way = best[j] - start[j]
         a[first + j], b[first + j] = way, 0.0
@@ -128,6 +139,12 @@ def _fill_way(
         for j in range(cfg.varying):
             a[k], b[k] = u[i] * a[first + j], u[i] * b[first + j]
             k += 1
+    for i in range(cfg.dx):
+        for degree in range(LINEAR + 1, int(row[slope_degree(cfg, i)]) + 1):
+            factor = legendre(degree, u[i])
+            for j in range(dy):
+                a[k], b[k] = factor * a[first + j], 0.0
+                k += 1
 
 
 @compiled

@@ -4,8 +4,15 @@ import math
 
 from continuarm.core.compiling import Array, compiled, compiled_large, copy_into
 from continuarm.core.learners.surface import layout
-from continuarm.core.learners.surface.layout import ResponseSurfaceConfig, baseline, size, triangle
+from continuarm.core.learners.surface.layout import (
+    ResponseSurfaceConfig,
+    first_of,
+    size,
+    size_of,
+    triangle,
+)
 from continuarm.core.learners.surface.noise import LARGEST_FOURTHS
+from continuarm.core.learners.surface.terms_of_children import hand_down_terms
 from continuarm.core.learners.triangle import SMALLEST_PIVOT
 
 __all__ = ["hand_down"]
@@ -16,8 +23,8 @@ def hand_down(
     cfg: ResponseSurfaceConfig, parent: Array, child: Array, low: Array, high: Array, keep: float
 ) -> None:
     """The parent's surface in the child's u, its observations with weight `keep` (eq. 8)."""
-    dx, p = cfg.dx, size(cfg)
-    copy_into(child, parent)
+    _copy(cfg, parent, child, False)
+    dx, p = cfg.dx, size_of(child)
     child[layout.SEEN] = child[layout.RUN] = child[layout.OFFSET] = child[layout.LEAD] = 0.0
     child[layout.AGE] *= keep
     child[layout.BELIEVED] *= keep
@@ -27,7 +34,7 @@ def hand_down(
     child[layout.FOURTHS] = min(fourths * (keep / parent[layout.WEIGHT]), LARGEST_FOURTHS)
     child[layout.WEIGHT] = 1.0
     factor = math.sqrt(keep / parent[layout.WEIGHT])
-    first = baseline(cfg)
+    first = first_of(parent)
     k = triangle(cfg)
     for i in range(p):
         length, base = p - i, k - i  # child[base + j] is entry (i, j)
@@ -51,8 +58,33 @@ def hand_down(
                     child[base + column] -= middle * child[base + first + j]
                 if i <= column:
                     child[base + column] /= half
-        child[k] = max(child[k], SMALLEST_PIVOT)
         k += length + 1
+    if p > size(cfg):
+        hand_down_terms(cfg, parent, child, low, high, factor)
+    k = triangle(cfg)
+    for i in range(p):
+        child[k] = max(child[k], SMALLEST_PIVOT)
+        k += p - i + 1
+
+
+@compiled_large
+def _copy(cfg: ResponseSurfaceConfig, parent: Array, child: Array, plain: bool) -> None:
+    """Copy what the parent knows; if `plain`, without the terms that have entered the slopes."""
+    p, k = size_of(parent), triangle(cfg)
+    copy_into(child[:k], parent[:k])
+    child[layout.BEGUN] = 0.0
+    if plain:
+        for i in range(cfg.dx):
+            child[layout.SIZE] -= cfg.dy * (child[layout.slope_degree(cfg, i)] - layout.LINEAR)
+            child[layout.slope_degree(cfg, i)] = layout.LINEAR
+    fewer = p - size_of(child)
+    here = k
+    for i in range(p - fewer):
+        length = p - fewer - i
+        copy_into(child[here : here + length], parent[k : k + length])
+        child[here + length] = parent[k + p - i]
+        here += length + 1
+        k += p - i + 1
 
 
 @compiled

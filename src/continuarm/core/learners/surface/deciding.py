@@ -16,7 +16,9 @@ from continuarm.core.learners.surface.layout import (
     TRIED,
     WEIGHT,
     ResponseSurfaceConfig,
+    first_of,
     size,
+    size_of,
 )
 from continuarm.core.learners.surface.triangle import solve
 from continuarm.core.request import Region, Request, is_inside
@@ -59,7 +61,7 @@ def decide_by_draw(
     cfg: ResponseSurfaceConfig, row: Array, request: Request, work: Array, y: Array
 ) -> None:
     """The peak of a surface that is drawn (eq. 5 and 6), within reach of the centre (eq. 13)."""
-    p, dy = size(cfg), cfg.dy
+    p, dy, first = size_of(row), cfg.dy, first_of(row)
     mean, drawn, gates = work[:p], work[p : 2 * p], work[2 * p : 2 * p + 2]
     rest = work[2 * p + 2 :]
     c, low, high, rest = rest[:dy], rest[dy : 2 * dy], rest[2 * dy : 3 * dy], rest[3 * dy :]
@@ -71,9 +73,9 @@ def decide_by_draw(
         fill_gates(cfg, row, gates)
     sigma = cfg.spread * math.sqrt(row[WEIGHT] * row[SQUARES] / row[DEGREES])
     solve(cfg, row, gates, sigma, request.xi, drawn, mean, cfg.reach > 0.0)
-    at_context(cfg, request.u, drawn)
+    at_context(cfg, row, request.u, drawn)
     if cfg.reach > 0.0:
-        at_context(cfg, request.u, mean)
+        at_context(cfg, row, request.u, mean)
         centre(cfg, row, request, gates, mean, rest, c)
         for j in range(dy):
             half = 2.0 * request.reach[j]  # v goes from -1 to 1
@@ -82,7 +84,7 @@ def decide_by_draw(
         for j in range(dy):
             y[j] = _uniform(request.xi[1 + j], low[j], high[j])
     else:
-        highest(cfg, drawn, Region(low, high, False), rest, y)
+        highest(cfg, drawn[first:], Region(low, high, False), rest, y)
     for j in range(dy):
         y[j] = 0.5 + 0.5 * y[j]
 
@@ -92,13 +94,13 @@ def fill_best(
     cfg: ResponseSurfaceConfig, row: Array, request: Request, work: Array, y: Array
 ) -> None:
     """The centre; without a reach, where the fitted surface is highest among what was tried."""
-    p, dy = size(cfg), cfg.dy
+    p, dy = size_of(row), cfg.dy
     mean, gates, rest = work[:p], work[p : p + 2], work[p + 2 :]
     fill(gates, 1.0)
     if cfg.reach > 0.0:
         fill_gates(cfg, row, gates)
     solve(cfg, row, gates, 0.0, request.xi, mean, rest[:p], False)
-    at_context(cfg, request.u, mean)
+    at_context(cfg, row, request.u, mean)
     if cfg.reach > 0.0:
         centre(cfg, row, request, gates, mean, rest, y)
         for j in range(dy):
@@ -119,6 +121,6 @@ def fill_best(
 def _highest_tried(
     cfg: ResponseSurfaceConfig, row: Array, mean: Array, region: Region, work: Array, y: Array
 ) -> None:
-    highest(cfg, mean, region, work, y)
+    highest(cfg, mean[first_of(row) :], region, work, y)
     for j in range(cfg.dy):
         y[j] = min(max(0.5 + 0.5 * y[j], row[TRIED + j]), row[TRIED + cfg.dy + j])

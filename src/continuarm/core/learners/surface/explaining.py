@@ -8,7 +8,15 @@ import numpy as np
 from continuarm.core.compiling import Array
 from continuarm.core.learners.surface import layout
 from continuarm.core.learners.surface.centre import fill_gates, least_trust
-from continuarm.core.learners.surface.layout import ResponseSurfaceConfig, baseline, size, triangle
+from continuarm.core.learners.surface.features import legendre
+from continuarm.core.learners.surface.layout import (
+    LINEAR,
+    ResponseSurfaceConfig,
+    first_of,
+    size_of,
+    slope_degree,
+    triangle,
+)
 from continuarm.core.learners.surface.triangle import gate_of, solve
 from continuarm.core.request import Request
 
@@ -17,30 +25,42 @@ __all__ = ["explain", "rule"]
 
 def rule(cfg: ResponseSurfaceConfig, row: Array) -> dict[str, Any] | None:
     """The coefficients of (1) that concern the decision, without and with the context."""
-    p, first, gates = int(size(cfg)), int(baseline(cfg)), np.ones(2)
+    p, first, gates = int(size_of(row)), int(first_of(row)), np.ones(2)
     if cfg.reach > 0.0:
         fill_gates(cfg, row, gates)
     theta = np.empty(p)
     solve(cfg, row, gates, 0.0, theta, theta, np.empty(p), False)
     if not np.isfinite(theta[first:]).all():
         return None
-    varying = theta[first + cfg.terms :].reshape(cfg.dx, cfg.varying)
+    entered = first + cfg.terms + cfg.dx * cfg.varying
+    varying = theta[first + cfg.terms : entered].reshape(cfg.dx, cfg.varying)
     found = {
         "terms": theta[first : first + cfg.terms].tolist(),
         "by_context": varying.tolist(),
+        "by_degree": _by_degree(cfg, row, theta[entered:]),
         "tried": row[layout.TRIED : layout.TRIED + 2 * cfg.dy].reshape(2, cfg.dy).tolist(),
     }
     if cfg.reach > 0.0:  # what eq. 12 needs: R of the decision's coefficients, column by column
         r = dense(cfg, row)[0][first:, first:]
-        found["gates"] = [float(gate_of(cfg, gates, i)) for i in range(first, p)]
+        found["gates"] = [float(gate_of(cfg, gates, i)) for i in range(p - first)]
         found["triangle"] = [r[: j + 1, j].tolist() for j in range(p - first)]
         found["trust"] = float(least_trust(cfg, row))
     return found
 
 
+def _by_degree(cfg: ResponseSurfaceConfig, row: Array, theta: Array) -> list[list[list[float]]]:
+    """The slopes' coefficients of P_2, P_3, … of each context, as far as they have entered."""
+    found, k = [], 0
+    for i in range(cfg.dx):
+        n = int(row[slope_degree(cfg, i)]) - LINEAR
+        found.append(theta[k : k + n * cfg.dy].reshape(n, cfg.dy).tolist())
+        k += n * cfg.dy
+    return found
+
+
 def dense(cfg: ResponseSurfaceConfig, row: Array) -> tuple[Array, Array]:
     """R and d."""
-    p, entries, k = int(size(cfg)), row[triangle(cfg) :], 0
+    p, entries, k = int(size_of(row)), row[triangle(cfg) :], 0
     r, d = np.zeros((p, p)), np.empty(p)
     for i in range(p):
         r[i, i:], d[i] = entries[k : k + p - i], entries[k + p - i]
@@ -56,7 +76,7 @@ def explain(
     noise = math.sqrt(row[layout.SQUARES] / row[layout.DEGREES])
     r, d = dense(cfg, row)
     theta = np.linalg.solve(r, d)
-    functionals = _slopes_and_bends(cfg, request.u, centre)
+    functionals = _slopes_and_bends(cfg, row, request.u, centre)
     spread = np.linalg.solve(r.T, functionals.T)  # R⁻ᵀ a, for each a
     errors = noise * math.sqrt(row[layout.WEIGHT]) * np.sqrt((spread**2).sum(axis=0))
     values = functionals @ theta
@@ -69,9 +89,9 @@ def explain(
     }
 
 
-def _slopes_and_bends(cfg: ResponseSurfaceConfig, u: Array, y: Array) -> Array:
+def _slopes_and_bends(cfg: ResponseSurfaceConfig, row: Array, u: Array, y: Array) -> Array:
     """The vectors a for which a·θ is the slope, then the second derivative, in each y_j."""
-    p, dy, first = int(size(cfg)), cfg.dy, int(baseline(cfg))
+    p, dy, first = int(size_of(row)), cfg.dy, int(first_of(row))
     at = np.zeros((2 * dy, p))
     v = 2.0 * y - 1.0
     for j in range(dy):
@@ -87,4 +107,8 @@ def _slopes_and_bends(cfg: ResponseSurfaceConfig, u: Array, y: Array) -> Array:
     for i in range(cfg.dx):
         at[:, k : k + cfg.varying] = u[i] * at[:, first : first + cfg.varying]
         k += cfg.varying
+    for i in range(cfg.dx):
+        for degree in range(LINEAR + 1, int(row[slope_degree(cfg, i)]) + 1):
+            at[:, k : k + dy] = legendre(degree, u[i]) * at[:, first : first + dy]
+            k += dy
     return at

@@ -21,7 +21,7 @@ from continuarm.core.learners.surface.layout import (
     USUAL,
     WEIGHT,
     ResponseSurfaceConfig,
-    size,
+    size_of,
     triangle,
 )
 from continuarm.core.learners.surface.noise import is_certain
@@ -70,7 +70,7 @@ def is_far(row: Array, left: float) -> bool:
 @compiled
 def largest_digits(cfg: ResponseSurfaceConfig, row: Array) -> float:
     """√w z beyond which a payoff would leave no digits of the others in the triangle."""
-    k, p, squares = triangle(cfg), size(cfg), row[SQUARES]
+    k, p, squares = triangle(cfg), size_of(row), row[SQUARES]
     for i in range(p):
         squares += row[k + p - i] * row[k + p - i]
         k += p - i + 1
@@ -96,7 +96,7 @@ def doubt_the_past(cfg: ResponseSurfaceConfig, row: Array) -> None:
 
     What has changed may be more than a level (eq. 17). The estimates stay as they are.
     """
-    most = KEPT * size(cfg)
+    most = KEPT * size_of(row)
     if row[BELIEVED] > most:
         forget_decision(cfg, row, most / row[BELIEVED])
         row[BELIEVED] = most

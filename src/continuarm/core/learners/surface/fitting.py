@@ -21,11 +21,12 @@ LIGHTEST, HEAVIEST = 1e-3, 1e30  # weights begin at 1, and grow
 
 def fits(cfg: ResponseSurfaceConfig, read: Read) -> bool:
     """Numbers so far from overflowing that what is computed from them is finite."""
-    p, k, rows = int(size(cfg)), int(triangle(cfg)), read.rows
-    pivots = k + np.cumsum([0, *range(p + 1, 2, -1)])
+    k, rows = int(triangle(cfg)), read.rows
+    if not _terms_fit(cfg, rows):
+        return False
     lowest, highest = (
         rows[:, layout.TRIED : layout.TRIED + cfg.dy],
-        rows[:, layout.TRIED + cfg.dy : k],
+        rows[:, layout.TRIED + cfg.dy : layout.TRIED + 2 * cfg.dy],
     )
     weights = rows[:, layout.WEIGHT]
     counts, known = rows[:, [layout.SEEN, layout.KNOWN, layout.AGE]], rows[:, layout.KNOWN] > 0.0
@@ -34,7 +35,7 @@ def fits(cfg: ResponseSurfaceConfig, read: Read) -> bool:
             rows[:, layout.SQUARES] > 0.0, rows[:, layout.SQUARES] / rows[:, layout.DEGREES], 0.0
         )
     return bool(
-        (abs(rows[:, k:]) <= FAR).all()
+        (abs(rows[:, k : int(layout.beside(cfg))]) <= FAR).all()
         and (abs(rows[:, layout.REFERENCE]) <= LARGEST_PAYOFF).all()
         and ((counts >= 0.0) & (counts < MOST)).all()
         and (rows[:, layout.SEEN] <= rows[:, layout.KNOWN]).all()
@@ -45,11 +46,54 @@ def fits(cfg: ResponseSurfaceConfig, read: Read) -> bool:
             & (rows[:, [layout.SQUARES, layout.DEGREES]] <= FAR**1.5)
         ).all()
         and (variance <= FAR**1.5).all()
-        and (rows[:, pivots] > 0.0).all()
+        and all(_pivots_fit(cfg, row) for row in rows)
         and ((lowest >= 0.0) & (lowest <= 1.0) & (highest >= 0.0) & (highest <= 1.0)).all()
         and ((lowest <= highest).all(axis=1) | ~known).all()
         and _is_steady(rows)
     )
+
+
+def _terms_fit(cfg: ResponseSurfaceConfig, rows: Array) -> bool:
+    """The degrees are ones that terms can have entered to, and make the size that is noted."""
+    begin, middle = int(layout.slope_degree(cfg, 0)), int(layout.baseline_degree(cfg, 0))
+    slopes, squares = rows[:, begin:middle], rows[:, middle : middle + cfg.dx]
+    if not np.isfinite(rows[:, begin : middle + cfg.dx]).all():
+        return False
+    grown, deeper = (slopes - layout.LINEAR).sum(axis=1), (squares - layout.SQUARE).sum(axis=1)
+    sizes = int(size(cfg)) + cfg.dy * grown + deeper
+    return bool(
+        ((slopes % 1 == 0.0) & (slopes >= layout.LINEAR) & (slopes <= cfg.degree)).all()
+        and ((squares % 1 == 0.0) & (squares >= layout.SQUARE) & (squares <= 2 * slopes)).all()
+        and (rows[:, layout.SIZE] == sizes).all()
+        and (sizes <= cfg.most).all()
+        and (rows[:, layout.FIRST] == int(layout.baseline(cfg)) + deeper).all()
+        and np.isin(rows[:, layout.BEGUN], (0.0, 1.0)).all()
+    )
+
+
+def _pivots_fit(cfg: ResponseSurfaceConfig, row: Array) -> bool:
+    """The diagonal of the triangle is positive, and so are those of the candidates."""
+    p, k = int(row[layout.SIZE]), int(triangle(cfg))
+    found = k + np.cumsum([0, *range(p + 1, 2, -1)])
+    if not (row[found] > 0.0).all():
+        return False
+    if row[layout.BEGUN] == 0.0:
+        return True
+    if not layout.is_growing(cfg):
+        return False
+    for which in range(2 * cfg.dx):
+        begin = int(layout.slot(cfg, which // 2, which % 2 == 0))
+        n = cfg.dy if which % 2 == 0 else 1
+        pivots = begin + layout.ITS_TRIANGLE + np.cumsum([0, *range(n + 1, 2, -1)])
+        noise = row[[begin + layout.ITS_SQUARES, begin + layout.ITS_DEGREES]]
+        own = row[begin + layout.ITS_TRIANGLE : begin + layout.ITS_TRIANGLE + n * (n + 3) // 2]
+        if not (row[pivots] > 0.0).all() or not (abs(own) <= FAR).all():
+            return False
+        if not ((noise >= 0.0) & (noise <= FAR**1.5)).all() or not abs(row[begin]) <= FAR:
+            return False
+        if noise[0] > 0.0 and not noise[0] <= FAR**1.5 * noise[1]:
+            return False
+    return bool((abs(row[int(layout.cross(cfg, 0)) :]) <= FAR).all())
 
 
 def _is_steady(rows: Array) -> bool:

@@ -2,14 +2,15 @@
 
 from typing import NamedTuple
 
-from continuarm.core.compiling import compiled
+from continuarm.core.compiling import Array, compiled
 
 __all__ = ["LARGEST_PAYOFF", "ResponseSurfaceConfig"]
 
 LARGEST_PAYOFF = 1e100  # squares of payoffs must stay finite
 
-# A row: numbers, then the lowest and the highest decision told, then the rows of the triangle
-# [R | d], each without the zeros before its diagonal.
+# A row: numbers; the lowest and the highest decision told; for each context dimension the highest
+# degree of it in the slopes and in the baseline; the rows of the triangle [R | d], each without
+# the zeros before its diagonal; the terms that might enter the model (`candidates.py`).
 #
 # SEEN counts the bin's own payoffs, KNOWN also the inherited ones, AGE those with the weight that
 # they have kept. WEIGHT is that of the next observation; SQUARES / DEGREES the noise (eq. 3).
@@ -20,7 +21,11 @@ SEEN, KNOWN, AGE, WEIGHT, SQUARES, DEGREES, REFERENCE = range(7)
 # whether the level is followed; how far from here, and with which lead, the other choice sees it;
 # Σ (cr²)², the largest variance since weights were set.
 RUN, USUAL, SURGE, SINCE, BELIEVED, FORGOTTEN, FOLLOWS, OFFSET, LEAD = range(7, 16)
-FOURTHS, LOUDEST, TRIED = range(16, 19)
+# p, the coefficients that the model has by now; how many of them, the first, do not concern the
+# decision; whether candidates have begun.
+FOURTHS, LOUDEST, SIZE, FIRST, BEGUN, TRIED = range(16, 22)
+
+LINEAR, SQUARE = 1, 2  # degrees of a context in the slopes and in the baseline, from the start
 
 
 class ResponseSurfaceConfig(NamedTuple):
@@ -46,32 +51,95 @@ class ResponseSurfaceConfig(NamedTuple):
     bounded: bool
     level: bool
     calm: bool
+    degree: int  # the highest degree of a context in the slopes
+    most: int  # coefficients, whatever enters
+    enter_lead: float
 
 
 @compiled
 def baseline(cfg: ResponseSurfaceConfig) -> int:
-    """How many coefficients do not concern the decision; they come first."""
+    """How many coefficients do not concern the decision at first; they come first."""
     return 1 + cfg.dx + (cfg.dx * (cfg.dx + 1) // 2 if cfg.pairs else cfg.dx)
 
 
 @compiled
 def size(cfg: ResponseSurfaceConfig) -> int:
-    """p, the number of coefficients."""
+    """The number of coefficients at first."""
     return baseline(cfg) + cfg.terms + cfg.dx * cfg.varying
+
+
+@compiled
+def size_of(row: Array) -> int:
+    """p, the number of coefficients by now."""
+    return int(row[SIZE])
+
+
+@compiled
+def first_of(row: Array) -> int:
+    """How many of them do not concern the decision."""
+    return int(row[FIRST])
+
+
+@compiled
+def slope_degree(cfg: ResponseSurfaceConfig, i: int) -> int:
+    """Where in a row the degree of context i in the slopes stands."""
+    return TRIED + 2 * cfg.dy + i
+
+
+@compiled
+def baseline_degree(cfg: ResponseSurfaceConfig, i: int) -> int:
+    """Where in a row the degree of context i in the baseline stands."""
+    return TRIED + 2 * cfg.dy + cfg.dx + i
 
 
 @compiled
 def triangle(cfg: ResponseSurfaceConfig) -> int:
     """Where in a row the triangle begins."""
-    return TRIED + 2 * cfg.dy
+    return TRIED + 2 * cfg.dy + 2 * cfg.dx
+
+
+@compiled
+def beside(cfg: ResponseSurfaceConfig) -> int:
+    """Where in a row the candidates begin."""
+    return triangle(cfg) + cfg.most * (cfg.most + 3) // 2
+
+
+@compiled
+def is_growing(cfg: ResponseSurfaceConfig) -> bool:
+    """Whether terms may enter the model."""
+    return cfg.degree > LINEAR
+
+
+@compiled
+def candidates(cfg: ResponseSurfaceConfig) -> int:
+    """How many columns might enter next: for each context the slopes', and the baseline's."""
+    return cfg.dx * (cfg.dy + 1) if is_growing(cfg) else 0
+
+
+# A candidate of the slopes, then one of the baseline, for each context dimension: its lead, its
+# noise, its own triangle [T | d].
+ITS_LEAD, ITS_SQUARES, ITS_DEGREES, ITS_TRIANGLE = range(4)
+
+
+@compiled
+def slot(cfg: ResponseSurfaceConfig, i: int, of_slopes: bool) -> int:
+    """Where in a row the candidate of context i begins."""
+    slopes = ITS_TRIANGLE + cfg.dy * (cfg.dy + 3) // 2
+    both = slopes + ITS_TRIANGLE + 2
+    return beside(cfg) + i * both + (0 if of_slopes else slopes)
+
+
+@compiled
+def cross(cfg: ResponseSurfaceConfig, k: int) -> int:
+    """Where in a row what row k of the triangle says of the candidates begins."""
+    return slot(cfg, cfg.dx, True) + k * candidates(cfg)
 
 
 def width(cfg: ResponseSurfaceConfig) -> int:
     """Numbers in a row."""
-    p = size(cfg)
-    return int(triangle(cfg) + p * (p + 3) // 2)
+    return int(cross(cfg, cfg.most) if is_growing(cfg) else beside(cfg))
 
 
 def scratch(cfg: ResponseSurfaceConfig) -> int:
-    """Room for four vectors of coefficients, decisions, and the search for the peak."""
-    return int(4 * size(cfg) + 2 + 6 * cfg.dy + cfg.dy * (2 * cfg.dy + 1))
+    """Room for four vectors of coefficients, decisions, candidates, the search for the peak."""
+    return int(4 * cfg.most + 4 + 6 * cfg.dy + cfg.dy * (2 * cfg.dy + 1) + candidates(cfg))

@@ -8,6 +8,8 @@ import math
 from typing import NamedTuple
 
 from continuarm.core.compiling import Array, compiled, compiled_large, fill
+from continuarm.core.learners.surface.candidates import begin_candidates, weigh
+from continuarm.core.learners.surface.entering import enter
 from continuarm.core.learners.surface.far_payoffs import (
     bounded,
     bounded_like_bin,
@@ -17,9 +19,10 @@ from continuarm.core.learners.surface.far_payoffs import (
     largest_digits,
     surges,
 )
-from continuarm.core.learners.surface.features import fill_features
+from continuarm.core.learners.surface.features import fill_candidates, fill_features
 from continuarm.core.learners.surface.layout import (
     AGE,
+    BEGUN,
     FOLLOWS,
     FORGOTTEN,
     KNOWN,
@@ -29,8 +32,10 @@ from continuarm.core.learners.surface.layout import (
     TRIED,
     WEIGHT,
     ResponseSurfaceConfig,
-    baseline,
-    size,
+    candidates,
+    first_of,
+    is_growing,
+    size_of,
 )
 from continuarm.core.learners.surface.level import follow_level
 from continuarm.core.learners.surface.noise import (
@@ -48,6 +53,7 @@ from continuarm.core.request import Foreseen, Observation
 
 __all__ = ["learn", "learn_beside"]
 
+CAUTION = 5.0  # times the evidence: a level that moves looks like it
 UNFORESEEABLE = -5.0  # -½ ln(1+h) of a payoff that says nothing about level and noise
 
 
@@ -61,13 +67,19 @@ class Rotated(NamedTuple):
 
 @compiled_large
 def _rotate(
-    cfg: ResponseSurfaceConfig, row: Array, seen: Observation, surging: bool, work: Array
+    cfg: ResponseSurfaceConfig,
+    row: Array,
+    seen: Observation,
+    surging: bool,
+    work: Array,
+    others: Array,
 ) -> Rotated:
     """Rotate an observation into the triangle (eq. 2).
 
-    `work` holds it, then what each row of the triangle has taken of its payoff.
+    `work` holds it, then what each row of the triangle has taken of its payoff; `others` will hold
+    what is left of the candidates' features.
     """
-    p = size(cfg)
+    p = size_of(row)
     if cfg.memory > 0.0:
         grow_older(row, WEIGHT, AGE, seen.elapsed / cfg.memory)  # eq. 10
     if row[WEIGHT] > LARGEST_WEIGHT:
@@ -75,30 +87,37 @@ def _rotate(
     if row[KNOWN] == 0.0:
         row[REFERENCE] = seen.z
     root, taken = math.sqrt(row[WEIGHT]), work[p + 1 : 2 * p + 1]
-    fill_features(cfg, seen.u, seen.y, root, work)
+    fill_features(cfg, row, seen.u, seen.y, root, work)
+    if others.shape[0] > 0:
+        fill_candidates(cfg, row, seen.u, work[first_of(row) : p], root, others)
     work[p] = root * (seen.z - row[REFERENCE])
     if cfg.bounded and is_settled(cfg, row):
         most = largest_digits(cfg, row)
         work[p] = min(max(work[p], -most), most)
     if surging:
-        return _rotate_in_surge(cfg, row, root, taken, work)
-    spread = rotate_in(cfg, row, work, taken, 0, p)
+        return _rotate_in_surge(cfg, row, root, taken, work, others)
+    spread = rotate_in(cfg, row, work, taken, others, 0, p)
     return Rotated(work[p] / root, spread, False)
 
 
 @compiled_large
 def _rotate_in_surge(
-    cfg: ResponseSurfaceConfig, row: Array, root: float, taken: Array, work: Array
+    cfg: ResponseSurfaceConfig,
+    row: Array,
+    root: float,
+    taken: Array,
+    work: Array,
+    others: Array,
 ) -> Rotated:
     """The same for the baseline alone, and for the decision unless the payoff is far off.
 
     The baseline's columns come first: what is left after their rows is what the payoff says of
     the decision. A triangle that nobody has learned may foresee numbers beyond all payoffs.
     """
-    p, first = size(cfg), baseline(cfg)
+    p, first = size_of(row), first_of(row)
     theta, gates = work[2 * p + 1 : 3 * p + 1], work[3 * p + 1 : 3 * p + 3]
     fill(taken, 0.0)
-    spread = rotate_in(cfg, row, work, taken, 0, first)
+    spread = rotate_in(cfg, row, work, taken, others, 0, first)
     fill(gates, 1.0)
     solve(cfg, row, gates, 0.0, theta, theta, theta, False)
     left = work[p]
@@ -106,7 +125,7 @@ def _rotate_in_surge(
         left -= work[i] * theta[i]
     if abs(left) < LARGEST_PAYOFF**1.1 and is_far(row, left / root):
         return Rotated(left / root, spread, True)
-    spread += rotate_in(cfg, row, work, taken, first, p)
+    spread += rotate_in(cfg, row, work, taken, others, first, p)
     return Rotated(work[p] / root, spread, False)
 
 
@@ -133,24 +152,43 @@ def _is_bounded(cfg: ResponseSurfaceConfig, row: Array, spread: float) -> bool:
 @compiled_large
 def learn(cfg: ResponseSurfaceConfig, row: Array, seen: Observation, work: Array) -> Foreseen:
     """A bin learns a payoff; how well it was foreseen, one step ahead."""
-    p, follows, forgotten = size(cfg), row[FOLLOWS], row[FORGOTTEN]
+    p, follows, forgotten = size_of(row), row[FOLLOWS], row[FORGOTTEN]
     surging, variance = cfg.level and surges(row), variance_of(row)
-    left, spread, dropped = _rotate(cfg, row, seen, surging, work)
-    cut, excess, jumped, uncut = 0.0, 0.0, False, left * left
+    if is_growing(cfg) and row[BEGUN] == 0.0:
+        begin_candidates(cfg, row)
+    others = work[3 * p + 3 : 3 * p + 3 + candidates(cfg)]
+    left, spread, dropped = _rotate(cfg, row, seen, surging, work, others)
+    cut, excess, jumped, far, uncut = 0.0, 0.0, False, False, left * left
     if _is_bounded(cfg, row, spread):
         taken = work[p + 1 : 2 * p + 1]
-        left, cut, excess, jumped, _ = bounded(cfg, row, left, spread, taken, dropped)
+        left, cut, excess, jumped, far = bounded(cfg, row, left, spread, taken, dropped)
         if cfg.level and (jumped or (surges(row) and not surging)):
             doubt_the_past(cfg, row)
         if cfg.level and is_certain(row):
             follow_level(cfg, row, left, spread, seen.elapsed)
     square = left * left + excess
     note_square(row, square, spread)
+    caution = CAUTION if row[FOLLOWS] > 0.0 else 1.0
+    entering = weigh(cfg, row, others, left, square, spread, far or surging, caution)
     _count(cfg, row, seen.y)
+    gained = 0.0
+    if entering >= 0:
+        gained = enter(cfg, row, entering // 2, entering % 2 == 0)
     began = row[FOLLOWS] > follows
     follows = row[FOLLOWS] > 0.0
     return Foreseen(
-        square, spread, forgotten, began, follows, cut, excess, jumped, surging, variance, uncut
+        square,
+        spread,
+        forgotten,
+        began,
+        follows,
+        cut,
+        excess,
+        jumped,
+        surging,
+        variance,
+        uncut,
+        gained,
     )
 
 
@@ -165,9 +203,9 @@ def learn_beside(
     if bin_foresaw.forgotten != row[FORGOTTEN]:
         forget_level(cfg, row, math.exp(min(row[FORGOTTEN] - bin_foresaw.forgotten, 0.0)))
         row[FORGOTTEN] = bin_foresaw.forgotten
-    p, variance, excess, far = size(cfg), variance_of(row), 0.0, False
+    p, variance, excess, far = size_of(row), variance_of(row), 0.0, False
     surging = cfg.level and is_settled(cfg, row) and (surges(row) or bin_foresaw.surging)
-    left, spread, dropped = _rotate(cfg, row, seen, surging, work)
+    left, spread, dropped = _rotate(cfg, row, seen, surging, work, work[:0])
     if _is_bounded(cfg, row, spread):
         taken = work[p + 1 : 2 * p + 1]
         left, _, excess, _, far = bounded_like_bin(

@@ -15,7 +15,7 @@ from continuarm.core.learners.surface.layout import (
     SQUARES,
     WEIGHT,
     ResponseSurfaceConfig,
-    size,
+    size_of,
     triangle,
 )
 from continuarm.core.learners.surface.triangle import forget_level
@@ -40,7 +40,7 @@ def follow_level(
     error, offset, follows = left / math.exp(spread), row[OFFSET], row[FOLLOWS] > 0.0
     variance = row[SQUARES] / row[DEGREES]
     score = trust * offset * (error - 0.5 * offset) / variance  # eq. 20
-    enough = max(FOLLOW, PER_COEFFICIENT * size(cfg))
+    enough = max(FOLLOW, PER_COEFFICIENT * size_of(row))
     least = -REST if follows else -enough
     lead = row[LEAD] + min(max(score, -LARGEST_SCORE), LARGEST_SCORE)
     if follows:

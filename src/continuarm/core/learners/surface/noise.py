@@ -11,7 +11,7 @@ from continuarm.core.learners.surface.layout import (
     SQUARES,
     WEIGHT,
     ResponseSurfaceConfig,
-    size,
+    size_of,
 )
 
 __all__ = [
@@ -41,7 +41,7 @@ def variance_of(row: Array) -> float:
 @compiled
 def is_settled(cfg: ResponseSurfaceConfig, row: Array) -> bool:
     """Whether a bin has an idea of its noise."""
-    return bool(row[AGE] > size(cfg) + SETTLED and row[SQUARES] > 0.0)
+    return bool(row[AGE] > size_of(row) + SETTLED and row[SQUARES] > 0.0)
 
 
 @compiled

@@ -6,25 +6,31 @@ Legend: φ the p features, w the weight of the next observation, h = w φᵀ(R�
 import math
 
 from continuarm.core.compiling import Array, compiled, compiled_large
+from continuarm.core.learners.surface.candidates import rescale_candidates
 from continuarm.core.learners.surface.layout import (
+    BEGUN,
     DEGREES,
     FOURTHS,
     LOUDEST,
     SQUARES,
     WEIGHT,
     ResponseSurfaceConfig,
-    baseline,
-    size,
+    candidates,
+    cross,
+    first_of,
+    size_of,
     triangle,
 )
 from continuarm.core.learners.triangle import LEAST_DEGREES, SMALLEST_PIVOT, rotate
 
 __all__ = [
+    "begin_of",
     "fill_ridge",
     "forget_decision",
     "forget_level",
     "rescale",
     "rotate_in",
+    "scale_cross",
     "solve",
     "spread",
     "take_out",
@@ -36,29 +42,36 @@ SMALL = 1e-100  # a product of cosines below it goes on as a logarithm
 @compiled
 def fill_ridge(cfg: ResponseSurfaceConfig, row: Array) -> None:
     """Λ, in a row of zeros."""
-    k, p, constant = triangle(cfg), size(cfg), baseline(cfg) + cfg.terms
+    k, p, constant = triangle(cfg), size_of(row), first_of(row) + cfg.terms
     for i in range(p):
         row[k] = math.sqrt(cfg.ridge if i < constant else cfg.varying_ridge)
         k += p - i + 1
 
 
 @compiled
-def _begin_of(cfg: ResponseSurfaceConfig, i: int) -> int:
+def begin_of(cfg: ResponseSurfaceConfig, row: Array, i: int) -> int:
     """Where in a row of the learner row i of the triangle begins."""
-    return triangle(cfg) + i * (size(cfg) + 1) - i * (i - 1) // 2
+    return triangle(cfg) + i * (size_of(row) + 1) - i * (i - 1) // 2
 
 
 @compiled_large
 def rotate_in(
-    cfg: ResponseSurfaceConfig, row: Array, new: Array, taken: Array, first: int, end: int
+    cfg: ResponseSurfaceConfig,
+    row: Array,
+    new: Array,
+    taken: Array,
+    others: Array,
+    first: int,
+    end: int,
 ) -> float:
     """Rotate the observation `new`, √w [φ | z], into these rows of the triangle: -½ ln(1+h).
 
     What is left of its last number is √w e/√(1+h). `taken` is what each row of the triangle has
-    taken of that number, if it was 1.
+    taken of that number, if it was 1. `others` are the candidates' features, or none: what is left
+    of them is what the model cannot say of them (eq. 24).
     """
-    p = size(cfg)
-    k, log_cosines, cosines = _begin_of(cfg, first), 0.0, 1.0
+    p, c = size_of(row), others.shape[0]
+    k, log_cosines, cosines = begin_of(cfg, row, first), 0.0, 1.0
     for i in range(first, end):
         length, entering = p - i, new[i]
         taken[i] = 0.0
@@ -67,6 +80,9 @@ def rotate_in(
             cosine, sine = row[k] / pivot, entering / pivot
             row[k] = pivot
             rotate(row[k + 1 : k + 1 + length], new[i + 1 : i + 1 + length], cosine, sine)
+            if c > 0:
+                begin = cross(cfg, i)
+                rotate(row[begin : begin + c], others, cosine, sine)
             taken[i] = sine * cosines
             cosines *= cosine
             if cosines < SMALL:
@@ -79,10 +95,19 @@ def rotate_in(
 @compiled
 def take_out(cfg: ResponseSurfaceConfig, row: Array, taken: Array, amount: float) -> None:
     """As if the last number of the observation just rotated in had been less by `amount`."""
-    k, p = triangle(cfg), size(cfg)
+    k, p = triangle(cfg), size_of(row)
     for i in range(p):
         row[k + p - i] -= taken[i] * amount
         k += p - i + 1
+
+
+@compiled
+def scale_cross(cfg: ResponseSurfaceConfig, row: Array, i: int, factor: float) -> None:
+    """Multiply what row i of the triangle says of the candidates."""
+    if row[BEGUN] > 0.0:
+        begin = cross(cfg, i)
+        for j in range(candidates(cfg)):
+            row[begin + j] *= factor
 
 
 @compiled_large
@@ -93,8 +118,9 @@ def forget_level(cfg: ResponseSurfaceConfig, row: Array, share: float) -> None:
     """
     k = triangle(cfg)
     factor = max(math.sqrt(share), min(math.sqrt(row[WEIGHT]) / row[k], 1.0))
-    for j in range(size(cfg) + 1):
+    for j in range(size_of(row) + 1):
         row[k + j] *= factor
+    scale_cross(cfg, row, 0, factor)
 
 
 @compiled_large
@@ -103,11 +129,12 @@ def forget_decision(cfg: ResponseSurfaceConfig, row: Array, share: float) -> Non
 
     They are the last columns: their rows say what is known of them, whatever the level (eq. 17).
     """
-    p, first, factor = size(cfg), baseline(cfg), math.sqrt(share)
-    k = _begin_of(cfg, first)
+    p, first, factor = size_of(row), first_of(row), math.sqrt(share)
+    k = begin_of(cfg, row, first)
     for i in range(first, p):
         for j in range(p - i + 1):
             row[k + j] *= factor
+        scale_cross(cfg, row, i, factor)
         row[k] = max(row[k], SMALLEST_PIVOT)
         k += p - i + 1
 
@@ -115,12 +142,14 @@ def forget_decision(cfg: ResponseSurfaceConfig, row: Array, share: float) -> Non
 @compiled_large
 def rescale(cfg: ResponseSurfaceConfig, row: Array) -> None:
     """Scale all weights so that the next observation has weight 1."""
-    root, k = math.sqrt(row[WEIGHT]), triangle(cfg)
-    for i in range(size(cfg)):  # what is never observed fades, but not to nothing: 0/0
+    root, k, p = math.sqrt(row[WEIGHT]), triangle(cfg), size_of(row)
+    rescale_candidates(cfg, row, root)
+    for i in range(p):  # what is never observed fades, but not to nothing: 0/0
         row[k] = max(row[k] / root, SMALLEST_PIVOT)
-        for j in range(1, size(cfg) - i + 1):
+        for j in range(1, p - i + 1):
             row[k + j] /= root
-        k += size(cfg) - i + 1
+        scale_cross(cfg, row, i, 1.0 / root)
+        k += p - i + 1
     row[SQUARES] /= row[WEIGHT]
     row[DEGREES] /= row[WEIGHT]
     row[FOURTHS] /= row[WEIGHT] * row[WEIGHT]
@@ -131,9 +160,12 @@ def rescale(cfg: ResponseSurfaceConfig, row: Array) -> None:
 
 @compiled
 def gate_of(cfg: ResponseSurfaceConfig, gates: Array, i: int) -> float:
-    """f of coefficient i (eq. 11): 1, or that of the slopes or curvatures that vary."""
-    k = i - baseline(cfg) - cfg.terms
-    if k < 0:
+    """f of coefficient i of the decision (eq. 11): 1, or that of slopes or curvatures that vary.
+
+    Terms that have entered are believed.
+    """
+    k = i - cfg.terms
+    if k < 0 or k >= cfg.dx * cfg.varying:
         return 1.0
     return gates[0 if k % cfg.varying < cfg.dy else 1]  # type: ignore[no-any-return]
 
@@ -153,13 +185,13 @@ def solve(
 
     If `both`, also `mean`, those with σ = 0.
     """
-    p, first = size(cfg), baseline(cfg)
+    p, first = size_of(row), first_of(row)
     k = triangle(cfg) + p * (p + 3) // 2
     least = math.sqrt(cfg.ridge * row[WEIGHT]) if cfg.memory > 0.0 else 0.0  # the ridge fades, too
     for i in range(p - 1, first - 1, -1):
         length = p - i
         k -= length + 1
-        gate = gate_of(cfg, gates, i)
+        gate = gate_of(cfg, gates, i - first)
         one = two = gate * row[k + length]
         if sigma > 0.0:
             two += sigma * math.sqrt(gate) * xi[i - first]
@@ -184,15 +216,15 @@ def spread(
     So the variance of (a + tb)·θ is s²w times the first plus 2t times the second plus t² times the
     third. Both vectors are used up.
     """
-    p, first = size(cfg), baseline(cfg)
-    k = _begin_of(cfg, first)
+    p, first = size_of(row), first_of(row)
+    k = begin_of(cfg, row, first)
     aa = ab = bb = 0.0
     for i in range(first, p):
         x, y = a[i] / row[k], b[i] / row[k]
         for j in range(1, p - i):
             a[i + j] -= row[k + j] * x
             b[i + j] -= row[k + j] * y
-        gate = gate_of(cfg, gates, i)
+        gate = gate_of(cfg, gates, i - first)
         aa += gate * x * x
         ab += gate * x * y
         bb += gate * y * y

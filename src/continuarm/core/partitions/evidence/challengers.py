@@ -144,6 +144,7 @@ def tell_halves(
             row = int(node[half + side * dx])
             score = learner.challenge(lcfg, rows[row, HEAD:], seen, foreseen, space.work)
             lead = node[half + LEAD * dx] + min(max(score, -cfg.largest), cfg.largest)
+            lead -= foreseen.gained
             node[half + LEAD * dx] = lead
             needed = cfg.split_lead if kind == 0 else caution * cfg.fresh_lead
             if lead >= max(best, ahead + needed) and not (kind == 1 and foreseen.surging):

@@ -1,0 +1,120 @@
+"""How a term that has earned it enters the model: into its place among the columns (eq. 26)."""
+
+import math
+
+from continuarm.core.compiling import Array, compiled, compiled_large, fill
+from continuarm.core.learners.surface.candidates import columns, restart_candidates
+from continuarm.core.learners.surface.layout import (
+    DEGREES,
+    FIRST,
+    ITS_DEGREES,
+    ITS_LEAD,
+    ITS_SQUARES,
+    ITS_TRIANGLE,
+    LINEAR,
+    SIZE,
+    SQUARE,
+    SQUARES,
+    ResponseSurfaceConfig,
+    baseline,
+    baseline_degree,
+    candidates,
+    cross,
+    first_of,
+    size_of,
+    slope_degree,
+    slot,
+    triangle,
+)
+from continuarm.core.learners.surface.triangle import begin_of
+
+__all__ = ["enter", "move_left"]
+
+
+@compiled_large
+def enter(cfg: ResponseSurfaceConfig, row: Array, i: int, of_slopes: bool) -> float:
+    """The candidate of context i enters; all others begin again. The lead that it had."""
+    k, n = slot(cfg, i, of_slopes), columns(cfg, of_slopes)
+    p, column = size_of(row), i * (cfg.dy + 1) + (0 if of_slopes else cfg.dy)
+    _widen(cfg, row, n, column)
+    here = begin_of(cfg, row, p)
+    for j in range(n * (n + 3) // 2):
+        row[here + j] = row[k + ITS_TRIANGLE + j]
+    row[SQUARES], row[DEGREES] = row[k + ITS_SQUARES], row[k + ITS_DEGREES]
+    fill(row[cross(cfg, p) : cross(cfg, p + n)], 0.0)
+    for other in range(p):
+        begin = cross(cfg, other) + column
+        fill(row[begin : begin + n], 0.0)
+    place = _place(cfg, row, i, of_slopes)
+    for a in range(n):
+        move_left(cfg, row, p + a, place + a)
+    if of_slopes:
+        row[slope_degree(cfg, i)] += 1.0
+    else:
+        row[baseline_degree(cfg, i)] += 1.0
+        row[FIRST] += 1.0
+    lead = row[k + ITS_LEAD]
+    restart_candidates(cfg, row)
+    return float(lead)
+
+
+@compiled
+def _place(cfg: ResponseSurfaceConfig, row: Array, i: int, of_slopes: bool) -> int:
+    """The column of a term that enters: behind those of its context, before the next one's."""
+    if of_slopes:
+        place = first_of(row) + cfg.terms + cfg.dx * cfg.varying
+        for other in range(i + 1):
+            place += cfg.dy * (int(row[slope_degree(cfg, other)]) - LINEAR)
+        return place
+    place = baseline(cfg)
+    for other in range(i + 1):
+        place += int(row[baseline_degree(cfg, other)]) - SQUARE
+    return place
+
+
+@compiled_large
+def _widen(cfg: ResponseSurfaceConfig, row: Array, n: int, column: int) -> None:
+    """Make room for n more columns before the last one, and give them what is known of theirs."""
+    p = size_of(row)
+    old = triangle(cfg) + p * (p + 3) // 2
+    new = triangle(cfg) + p * (p + n + 1) - p * (p - 1) // 2
+    for i in range(p - 1, -1, -1):
+        length = p - i  # numbers of R in row i
+        old -= length + 1
+        new -= length + n + 1
+        row[new + length + n] = row[old + length]
+        for j in range(length - 1, -1, -1):
+            row[new + j] = row[old + j]
+        begin = cross(cfg, i) + column
+        for j in range(n):
+            row[new + length + j] = row[begin + j]
+    row[SIZE] = p + n
+
+
+@compiled_large
+def move_left(cfg: ResponseSurfaceConfig, row: Array, column: int, place: int) -> None:
+    """Move a column to the left, place by place, and rotate what that leaves into a triangle."""
+    p, c = size_of(row), candidates(cfg)
+    for j in range(column, place, -1):
+        for i in range(j - 1):
+            k = begin_of(cfg, row, i) - i
+            row[k + j - 1], row[k + j] = row[k + j], row[k + j - 1]
+        above, below = begin_of(cfg, row, j - 1), begin_of(cfg, row, j)
+        left, right, lower = row[above], row[above + 1], row[below]
+        pivot = math.sqrt(right * right + lower * lower)
+        cosine, sine = right / pivot, lower / pivot
+        row[above], row[above + 1] = pivot, cosine * left
+        turned = -1.0 if left > 0.0 else 1.0  # pivots are positive
+        row[below] = abs(sine * left)
+        _turn(row, above + 2, below + 1, p - j, cosine, sine, turned)
+        _turn(row, cross(cfg, j - 1), cross(cfg, j), c, cosine, sine, turned)
+
+
+@compiled
+def _turn(
+    row: Array, above: int, below: int, n: int, cosine: float, sine: float, turned: float
+) -> None:
+    for j in range(n):
+        one, two = row[above + j], row[below + j]
+        row[above + j] = cosine * one + sine * two
+        row[below + j] = turned * (cosine * two - sine * one)

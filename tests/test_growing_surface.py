@@ -1,0 +1,225 @@
+"""Terms that earn their way into a bin's model, against dense linear algebra (eq. 24 to 26)."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.polynomial.legendre import legval
+
+import continuarm as ca
+from continuarm.core.compiling import Array
+from continuarm.core.learners import response_surface as rs
+from continuarm.core.learners.response_surface import ResponseSurface
+from continuarm.core.learners.surface import layout
+from continuarm.core.learners.surface.candidates import (
+    LARGEST_SCORE,
+    LEAST_LEAD,
+    UNFORESEEABLE,
+)
+from continuarm.core.learners.surface.entering import enter, move_left
+from continuarm.core.learners.surface.explaining import dense
+from continuarm.core.learners.surface.features import fill_features, legendre
+from continuarm.core.learners.surface.terms_of_children import DEGREES, next_legendre
+from continuarm.core.request import ALONE, Foreseen, Observation
+
+NO_POOL = np.empty((0, 0))
+SHAPES = [(1, 1), (1, 2), (2, 3), (4, 2)]
+
+
+def p_of(k: int, u: Any) -> Any:
+    """NumPy's Legendre polynomial of degree k."""
+    return legval(u, [0.0] * k + [1.0])
+
+
+class Growing:
+    """A row of the learner, and the same by textbook formulas on all observations."""
+
+    def __init__(self, dx: int, dy: int, **options: Any) -> None:
+        self.cfg = ResponseSurface(degree=5, **options).configured(dx, dy)
+        self.row = np.empty(rs.width(self.cfg))
+        self.work = np.empty(rs.scratch(self.cfg))
+        rs.init(self.cfg, self.row, np.full(dy, 0.5))
+        self.rng = np.random.default_rng(dx + 10 * dy)
+        self.observed: list[tuple[Array, Array, float, float]] = []
+
+    def tell(self, u: Array, y: Array, z: float) -> Foreseen:
+        self.observed.append((u, y, z, self.row[layout.WEIGHT]))
+        seen = Observation(u, y, z, np.empty(0), 1.0, ALONE, True)
+        found: Foreseen = rs.tell(self.cfg, self.row, NO_POOL, seen, self.work)
+        return found
+
+    def play(self, n: int, bend: float = 0.0) -> None:
+        """Payoffs whose slope has a term of degree 2 in the first context."""
+        for _ in range(n):
+            u, y = self.rng.uniform(-1, 1, self.cfg.dx), self.rng.random(self.cfg.dy)
+            off = 2.0 * y - 1.0 - bend * p_of(2, u[0])
+            self.tell(u, y, float(0.3 * self.rng.standard_normal() - off @ off))
+
+    def features(self, u: Array, y: Array) -> Array:
+        out = np.empty(int(self.row[layout.SIZE]))
+        fill_features(self.cfg, self.row, u, y, 1.0, out)
+        return out
+
+
+def normal(phis: list[Array], payoffs: list[float], weights: list[float], ridge: Array) -> Any:
+    """Σ wφφᵀ + ridge and Σ wφz."""
+    a, b = np.diag(ridge), np.zeros(len(ridge))
+    for phi, z, w in zip(phis, payoffs, weights, strict=True):
+        a += w * np.outer(phi, phi)
+        b += w * phi * z
+    return a, b
+
+
+def ridges(cfg: Any, more: int) -> Array:
+    p = int(rs.size(cfg))
+    constant = p - cfg.dx * cfg.varying
+    ridge = np.where(np.arange(p + more) < constant, cfg.ridge, cfg.varying_ridge)
+    return np.asarray(ridge)
+
+
+@pytest.mark.parametrize("k", range(11))
+def test_legendre(k: int) -> None:
+    for u in np.linspace(-1.0, 1.0, 13):
+        assert legendre(k, u) == pytest.approx(p_of(k, u), abs=1e-12)
+
+
+def test_a_childs_polynomials_in_terms_of_its_parents() -> None:
+    middle, half, table = 0.3, 0.4, np.zeros(3 * DEGREES)
+    table[0], table[DEGREES], table[DEGREES + 1] = 1.0, -middle / half, 1.0 / half
+    u = np.linspace(-0.1, 0.7, 9)
+    for k in range(2, 11):
+        next_legendre(k, middle, half, table)
+        row = table[k % 3 * DEGREES :][: k + 1]
+        np.testing.assert_allclose(legval(u, row), p_of(k, (u - middle) / half), atol=1e-9)
+
+
+@pytest.mark.parametrize(("dx", "dy"), SHAPES)
+def test_evidence_is_that_of_the_model_with_this_term(dx: int, dy: int) -> None:
+    surface = Growing(dx, dy, enter_lead=1e6)
+    surface.play(3 * rs.size(surface.cfg) + 40, bend=0.4)
+    p, i = int(rs.size(surface.cfg)), dx - 1
+    lead = squares = degrees = 0.0
+    first = surface.observed[0][2]
+    phis: list[list[Array]] = [[], []]
+    done: list[Any] = []
+    for u, y, z, w in surface.observed:
+        phi = surface.features(u, y)
+        both = (phi, np.concatenate([phi, p_of(2, u[i]) * (2.0 * y - 1.0)]))
+        found = []
+        for k, x in enumerate(both):
+            ridge = ridges(surface.cfg, k * dy)
+            a, b = normal(phis[k], [v for v, _ in done], [v for _, v in done], ridge)
+            h = w * x @ np.linalg.solve(a, x)
+            e = z - first - x @ np.linalg.solve(a, b)
+            found.append((e * e / (1 + h), -0.5 * math.log(1 + h)))
+            phis[k].append(x)
+        if squares > 0.0 and found[0][1] > UNFORESEEABLE:
+            score = found[1][1] - found[0][1]
+            score -= 0.5 * (found[1][0] - found[0][0]) * degrees / squares
+            lead = max(lead + min(max(score, -LARGEST_SCORE), LARGEST_SCORE), LEAST_LEAD)
+        share = w * math.exp(2.0 * found[1][1])
+        squares, degrees = squares + share * found[1][0], degrees + share
+        done.append((z - first, w))
+    k = layout.slot(surface.cfg, i, True)
+    assert surface.row[layout.SIZE] == p
+    assert surface.row[k + layout.ITS_SQUARES] == pytest.approx(squares, rel=1e-6)
+    assert surface.row[k + layout.ITS_LEAD] == pytest.approx(lead, abs=1e-6)
+    assert lead > 5.0 if dx == 1 else lead != 0.0
+
+
+@pytest.mark.parametrize(("dx", "dy"), SHAPES)
+def test_a_term_that_enters_is_as_if_it_had_been_there(dx: int, dy: int) -> None:
+    surface = Growing(dx, dy, enter_lead=1e6)
+    surface.play(3 * rs.size(surface.cfg), bend=0.4)
+    cfg, row, p = surface.cfg, surface.row, int(rs.size(surface.cfg))
+    enter(cfg, row, 0, True)
+    assert row[layout.SIZE] == p + dy
+    assert row[layout.slope_degree(cfg, 0)] == 2.0
+    phis = [surface.features(u, y) for u, y, _, _ in surface.observed]
+    first = surface.observed[0][2]
+    a, b = normal(
+        phis,
+        [z - first for _, _, z, _ in surface.observed],
+        [w for _, _, _, w in surface.observed],
+        ridges(cfg, dy),
+    )
+    r, d = dense(cfg, row)
+    np.testing.assert_allclose(r.T @ r, a, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(r.T @ d, b, rtol=1e-8, atol=1e-8)
+    assert (np.diag(r) > 0.0).all()
+
+
+@pytest.mark.parametrize(("dx", "dy"), SHAPES)
+def test_moving_a_column_changes_nothing_else(dx: int, dy: int) -> None:
+    surface = Growing(dx, dy, enter_lead=1e6)
+    surface.play(2 * rs.size(surface.cfg))
+    cfg, row, p = surface.cfg, surface.row, int(rs.size(surface.cfg))
+    c = int(layout.candidates(cfg))
+    crossed = [int(layout.cross(cfg, i)) for i in range(p)]
+    r, d = dense(cfg, row)
+    before = np.array([row[k : k + c] for k in crossed])
+    move_left(cfg, row, p - 1, 2)
+    order = [0, 1, p - 1, *range(2, p - 1)]
+    after, d_after = dense(cfg, row)
+    np.testing.assert_allclose(after.T @ after, (r.T @ r)[np.ix_(order, order)], atol=1e-9)
+    np.testing.assert_allclose(after.T @ d_after, (r.T @ d)[order], atol=1e-9)
+    beside = np.array([row[k : k + c] for k in crossed])
+    np.testing.assert_allclose(after.T @ beside, (r.T @ before)[order], atol=1e-9)
+    assert (np.diag(after) > 0.0).all()
+
+
+@pytest.mark.parametrize(("dx", "dy"), SHAPES)
+def test_a_child_foresees_what_its_parent_does(dx: int, dy: int) -> None:
+    surface = Growing(dx, dy, enter_lead=1e6)
+    surface.play(4 * rs.size(surface.cfg), bend=0.4)
+    cfg, row = surface.cfg, surface.row
+    for i, of_slopes in ((0, True), (dx - 1, True), (0, True), (0, False), (0, False)):
+        if row[layout.SIZE] + dy <= cfg.most:
+            enter(cfg, row, i, of_slopes)
+            surface.play(30, bend=0.4)
+    assert row[layout.SIZE] > rs.size(cfg) + 2 * dy
+    low, high = np.full(dx, -1.0), np.full(dx, 1.0)
+    low[0], high[dx - 1] = -0.2, 0.9
+    child = np.empty_like(row)
+    rs.inherit(cfg, row, child, low, high, 0.5)
+    assert child[layout.BEGUN] == 0.0
+    (r, d), (s, e) = dense(cfg, row), dense(cfg, child)
+    share = 0.5 / row[layout.WEIGHT]
+    for _ in range(20):
+        u, y = surface.rng.uniform(low, high), surface.rng.random(dy)
+        phi, own = surface.features(u, y), surface.features((2 * u - low - high) / (high - low), y)
+        foreseen = own @ np.linalg.solve(s, e)
+        assert foreseen == pytest.approx(phi @ np.linalg.solve(r, d), rel=1e-6, abs=1e-6)
+        spread, its = np.linalg.solve(r.T, phi), np.linalg.solve(s.T, own)
+        assert share * its @ its == pytest.approx(spread @ spread, rel=1e-6)
+
+
+def test_the_baseline_follows_the_slopes() -> None:
+    surface = Growing(1, 1)
+    surface.play(3000, bend=0.9)
+    slopes, squares = (
+        surface.row[where(surface.cfg, 0)]
+        for where in (layout.slope_degree, layout.baseline_degree)
+    )
+    assert slopes >= 2.0
+    assert squares <= 2 * slopes
+    surface = Growing(1, 1)
+    surface.play(3000)
+    assert surface.row[layout.SIZE] == rs.size(surface.cfg)
+
+
+def grown(context: ca.Box, decision: ca.Box, *, degree: int, rng: Any = None) -> ca.Policy:
+    """The recommended policy with another degree."""
+    learner = ca.ResponseSurface(reach=0.1, bounded=True, level=True, calm=True, degree=degree)
+    return ca.Policy(context, decision, partition=ca.EvidenceTree(), learner=learner, rng=rng)
+
+
+def test_a_smooth_world_costs_terms_instead_of_bins() -> None:
+    run = ca.compare(
+        {"terms": lambda c, d, rng=None: grown(c, d, degree=5, rng=rng),
+         "bins": lambda c, d, rng=None: grown(c, d, degree=1, rng=rng)},
+        ["sine-5", "one-of-5"], horizons=[10_000], replications=3, seed=5, baseline="bins",
+    )  # fmt: skip
+    ratios = [score["ratio"] for score in run.report()["scores"] if score["policy"] == "terms"]
+    assert max(ratios) < 0.75
