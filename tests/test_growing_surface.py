@@ -110,8 +110,8 @@ def test_evidence_is_that_of_the_model_with_this_term(dx: int, dy: int) -> None:
         for k, x in enumerate(both):
             ridge = ridges(surface.cfg, k * dy)
             a, b = normal(phis[k], [v for v, _ in done], [v for _, v in done], ridge)
-            h = w * x @ np.linalg.solve(a, x)
-            e = z - first - x @ np.linalg.solve(a, b)
+            h = float(w * x @ np.linalg.solve(a, x))
+            e = float(z - first - x @ np.linalg.solve(a, b))
             found.append((e * e / (1 + h), -0.5 * math.log(1 + h)))
             phis[k].append(x)
         if squares > 0.0 and found[0][1] > UNFORESEEABLE:
@@ -223,3 +223,34 @@ def test_a_smooth_world_costs_terms_instead_of_bins() -> None:
     )  # fmt: skip
     ratios = [score["ratio"] for score in run.report()["scores"] if score["policy"] == "terms"]
     assert max(ratios) < 0.75
+
+
+def test_it_says_which_contexts_matter() -> None:
+    names = {"names": ["age", "income"]}
+    policy = ca.Policy(
+        ca.Box([18.0, 0.0], [90.0, 2.5e5], **names),
+        ca.Box([1.0, 1.0], [9.0, 4.0], names=["price", "fee"]),
+        partition=ca.EvidenceTree(),
+        learner=ca.ResponseSurface(reach=0.1, bounded=True, level=True, calm=True, degree=3),
+        rng=1,
+    )
+    assert "in_words" not in policy.explain([37, 5e4])
+    rng = np.random.default_rng(2)
+    for _ in range(1500):
+        x = rng.uniform([18.0, 0.0], [90.0, 2.5e5])
+        decision = policy.ask(x)
+        off = (decision.value - [2.0 + 5.0 * x[1] / 2.5e5, 2.0]) / [8.0, 3.0]
+        policy.tell(decision, float(0.03 * rng.standard_normal() - off @ off))
+    found = policy.explain([37, 5e4])
+    assert found["in_words"] == "income matters for price; nothing shows that age does"
+    chances = np.array(found["chances"])
+    assert chances.shape == (2, 2)
+    assert chances[1, 0] < 1e-4
+    assert chances[0].min() > 0.0025
+    assert len(found["degrees"]) == 2
+
+
+def test_terms_that_cannot_be_paid_for_are_not_offered() -> None:
+    plain, growing = (ResponseSurface(degree=k).configured(30, 29) for k in (1, 5))
+    assert growing == plain
+    assert ResponseSurface(degree=5).configured(10, 2).degree == 5

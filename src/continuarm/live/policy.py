@@ -21,6 +21,7 @@ from continuarm.live import events, saved_file, state, warm_start
 from continuarm.live.closings import EXPIRED, FORGOTTEN, TOLD, Stats
 from continuarm.live.decision import Bin, Decision, Decisions
 from continuarm.live.export import export
+from continuarm.live.in_words import contexts_in_words
 from continuarm.live.incumbent import Affine, Start, incumbent_of
 from continuarm.live.inputs import Context, Contexts, Many, Rows, finite, key_of
 from continuarm.live.life import Beginning, Life, new
@@ -260,6 +261,11 @@ class Policy(Shell):
             centre = self.decision.from_unit(found["centre"])
             low, high = limits or (self.decision.low, self.decision.high)
             found["centre"] = np.clip(centre, low, high).tolist()
+        if "chances" in found:
+            ends = (self.context.low, self.context.high)
+            cut = (found["low"] > ends[0]) | (found["high"] < ends[1])
+            names = (self.context.names, self.decision.names)
+            found["in_words"] = contexts_in_words(found["chances"], cut.tolist(), *names)
         return found
 
     @counting_refusals

@@ -30,6 +30,7 @@ from continuarm.core.learners.surface.layout import (
     ResponseSurfaceConfig,
     baseline,
     baseline_degree,
+    candidates,
     scratch,
     size,
     slope_degree,
@@ -48,6 +49,7 @@ MOST_COEFFICIENTS = 100  # with more, only the diagonal of the Hessian is learne
 MOST_VARYING = 50  # with more, less of the Hessian depends on the context
 MOST_IN_A_ROW = 1000  # with more, nothing depends on the context but the baseline
 MOST_AT_ALL = 2000  # a row has p²/2 numbers
+MOST_BESIDE = 2**18  # numbers that a row may have for the terms that might enter
 MOST_PAIRED = 3  # context dimensions whose products are in the baseline
 
 
@@ -142,14 +144,16 @@ class ResponseSurface:
         return self._growing(self._affordable(surface, full))
 
     def _growing(self, surface: "ResponseSurfaceConfig") -> "ResponseSurfaceConfig":
-        """With room for terms that may enter, as far as that can be paid for."""
-        p, dx, dy = int(size(surface)), surface.dx, surface.dy
+        """With room for terms that may enter, if that can be paid for."""
+        p, dx = int(size(surface)), surface.dx
+        plain = surface._replace(most=p)
         if self.degree == LINEAR or surface.varying == 0:
-            return surface._replace(most=p)
+            return plain
         lead = 3.0 + math.log(2 * max(dx, 1)) if self.enter_lead is None else self.enter_lead
-        wanted = dx * ((self.degree - LINEAR) * dy + 2 * self.degree - SQUARE)
+        wanted = dx * ((self.degree - LINEAR) * surface.dy + 2 * self.degree - SQUARE)
         most = p + min(wanted, p // 2 + 10)
-        return surface._replace(degree=self.degree, most=most, enter_lead=lead)
+        growing = surface._replace(degree=self.degree, most=most, enter_lead=lead)
+        return growing if most * candidates(growing) <= MOST_BESIDE else plain
 
     def _affordable(self, surface: "ResponseSurfaceConfig", full: int) -> "ResponseSurfaceConfig":
         dy = surface.dy

@@ -60,7 +60,7 @@ def hand_down(
                     child[base + column] /= half
         k += length + 1
     if p > size(cfg):
-        hand_down_terms(cfg, parent, child, low, high, factor)
+        hand_down_terms(cfg, parent, child, low, high, factor, keep)
     k = triangle(cfg)
     for i in range(p):
         child[k] = max(child[k], SMALLEST_PIVOT)

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import numpy as np
+from scipy.special import chdtrc
 
 from continuarm.core.compiling import Array
 from continuarm.core.learners.surface import layout
@@ -75,7 +76,7 @@ def explain(
     dy = cfg.dy
     noise = math.sqrt(row[layout.SQUARES] / row[layout.DEGREES])
     r, d = dense(cfg, row)
-    theta = np.linalg.solve(r, d)
+    theta = np.asarray(np.linalg.solve(r, d), np.float64)
     functionals = _slopes_and_bends(cfg, row, request.u, centre)
     spread = np.linalg.solve(r.T, functionals.T)  # R⁻ᵀ a, for each a
     errors = noise * math.sqrt(row[layout.WEIGHT]) * np.sqrt((spread**2).sum(axis=0))
@@ -86,7 +87,37 @@ def explain(
         "curvature": values[dy:].tolist(),
         "curvature_error": errors[dy:].tolist(),
         "noise": noise,
+        "chances": _chances(cfg, row, r, theta, noise * math.sqrt(row[layout.WEIGHT])),
+        "degrees": [int(row[slope_degree(cfg, i)]) for i in range(cfg.dx)],
     }
+
+
+def _chances(
+    cfg: ResponseSurfaceConfig, row: Array, r: Array, theta: Array, scale: float
+) -> list[list[float]]:
+    """For each context and each coordinate, how likely slopes that do not vary are to look so.
+
+    Wald's test of the coefficients of this context in the slope of this coordinate.
+    """
+    if cfg.varying == 0:
+        return [[1.0] * cfg.dy for _ in range(cfg.dx)]
+    linear = int(first_of(row)) + cfg.terms
+    entered, found = linear + cfg.dx * cfg.varying, []
+    inverse = scale * np.linalg.inv(r)
+    for i in range(cfg.dx):
+        more = int(row[slope_degree(cfg, i)]) - LINEAR
+        chances = []
+        for j in range(cfg.dy):
+            columns = [
+                linear + i * cfg.varying + j,
+                *(entered + k * cfg.dy + j for k in range(more)),
+            ]
+            half = inverse[columns]
+            wald = theta[columns] @ np.linalg.solve(half @ half.T, theta[columns])
+            chances.append(float(chdtrc(len(columns), wald)))
+        found.append(chances)
+        entered += more * cfg.dy
+    return found
 
 
 def _slopes_and_bends(cfg: ResponseSurfaceConfig, row: Array, u: Array, y: Array) -> Array:

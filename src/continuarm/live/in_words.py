@@ -1,0 +1,51 @@
+"""What was learned, in words that a shop manager can read."""
+
+from collections.abc import Sequence
+
+__all__ = ["contexts_in_words"]
+
+LIKELY = 0.01  # the chance that one of all contexts and coordinates is said to matter in vain
+
+
+def contexts_in_words(
+    chances: Sequence[Sequence[float]],
+    cut: Sequence[bool],
+    contexts: Sequence[str],
+    decisions: Sequence[str],
+) -> str:
+    """Which contexts matter for which coordinate of the decision.
+
+    Parameters
+    ----------
+    chances : for each context and each coordinate, how likely it is to look as if it mattered
+        this much if it did not.
+    cut : for each context, whether bins are cut along it: then it matters, too.
+
+    >>> contexts_in_words([[1e-9], [0.4]], [False, False], ["income", "age"], ["price"])
+    'income matters for price; nothing shows that age does'
+    """
+    matters, rest = [], []
+    likely = LIKELY / max(len(contexts) * len(decisions), 1)
+    for name, row, is_cut in zip(contexts, chances, cut, strict=True):
+        found = [d for d, chance in zip(decisions, row, strict=True) if chance < likely]
+        if found:
+            matters.append(f"{name} matters for {_listed(found)}")
+        elif is_cut:
+            matters.append(f"{name} matters")
+        else:
+            rest.append(name)
+    if rest:
+        matters.append(
+            f"nothing shows that {_listed(rest)} {'does' if len(rest) == 1 else 'do'}"
+            if matters
+            else f"nothing shows yet that {_listed(rest)} {_verb(rest)}"
+        )
+    return "; ".join(matters)
+
+
+def _verb(names: Sequence[str]) -> str:
+    return "matters" if len(names) == 1 else "matter"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
