@@ -23,8 +23,10 @@ def hand_down(
     cfg: ResponseSurfaceConfig, parent: Array, child: Array, low: Array, high: Array, keep: float
 ) -> None:
     """The parent's surface in the child's u, its observations with weight `keep` (eq. 8)."""
-    _copy(cfg, parent, child, False)
-    dx, p = cfg.dx, size_of(child)
+    dx, p, k = cfg.dx, size_of(parent), triangle(cfg)
+    end = k + p * (p + 3) // 2
+    copy_into(child[:end], parent[:end])
+    child[layout.BEGUN] = 0.0
     child[layout.SEEN] = child[layout.RUN] = child[layout.OFFSET] = child[layout.LEAD] = 0.0
     child[layout.AGE] *= keep
     child[layout.BELIEVED] *= keep
@@ -35,7 +37,6 @@ def hand_down(
     child[layout.WEIGHT] = 1.0
     factor = math.sqrt(keep / parent[layout.WEIGHT])
     first = first_of(parent)
-    k = triangle(cfg)
     for i in range(p):
         length, base = p - i, k - i  # child[base + j] is entry (i, j)
         for j in range(length + 1):
@@ -60,30 +61,10 @@ def hand_down(
                     child[base + column] /= half
         k += length + 1
     if p > size(cfg):
-        hand_down_terms(cfg, parent, child, low, high, factor, keep)
+        hand_down_terms(cfg, parent, child, low, high, factor)
     k = triangle(cfg)
     for i in range(p):
         child[k] = max(child[k], SMALLEST_PIVOT)
-        k += p - i + 1
-
-
-@compiled_large
-def _copy(cfg: ResponseSurfaceConfig, parent: Array, child: Array, plain: bool) -> None:
-    """Copy what the parent knows; if `plain`, without the terms that have entered the slopes."""
-    p, k = size_of(parent), triangle(cfg)
-    copy_into(child[:k], parent[:k])
-    child[layout.BEGUN] = 0.0
-    if plain:
-        for i in range(cfg.dx):
-            child[layout.SIZE] -= cfg.dy * (child[layout.slope_degree(cfg, i)] - layout.LINEAR)
-            child[layout.slope_degree(cfg, i)] = layout.LINEAR
-    fewer = p - size_of(child)
-    here = k
-    for i in range(p - fewer):
-        length = p - fewer - i
-        copy_into(child[here : here + length], parent[k : k + length])
-        child[here + length] = parent[k + p - i]
-        here += length + 1
         k += p - i + 1
 
 

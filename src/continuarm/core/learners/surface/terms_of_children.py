@@ -9,14 +9,12 @@ from continuarm.core.learners.surface.layout import (
     baseline_degree,
     beside,
     first_of,
-    size_of,
     slope_degree,
 )
 from continuarm.core.learners.surface.triangle import begin_of
 
 __all__ = ["hand_down_terms", "next_legendre"]
 
-LOOSE = True
 DEGREES = 12  # in a table: the baseline has at most twice five
 
 
@@ -28,7 +26,6 @@ def hand_down_terms(
     low: Array,
     high: Array,
     factor: float,
-    keep: float,
 ) -> None:
     """Fill the child's columns of these terms with `factor` times what its parent knows."""
     first = first_of(parent)
@@ -38,7 +35,7 @@ def hand_down_terms(
     square = 1 + cfg.dx
     for axis in range(cfg.dx):
         in_baseline = int(parent[baseline_degree(cfg, axis)])
-        in_slopes = int(child[slope_degree(cfg, axis)])
+        in_slopes = int(parent[slope_degree(cfg, axis)])
         middle, half = 0.5 * (low[axis] + high[axis]), 0.5 * (high[axis] - low[axis])
         fill(table, 0.0)
         table[0], table[DEGREES], table[DEGREES + 1] = 1.0, -middle / half, 1.0 / half
@@ -59,25 +56,6 @@ def hand_down_terms(
         of_slopes += cfg.dy * (in_slopes - LINEAR)
         square += cfg.dx - axis if cfg.pairs else 1
     fill(table, 0.0)
-    if LOOSE and keep < 1.0:
-        _loosen(cfg, child, low, high)
-
-
-@compiled_large
-def _loosen(cfg: ResponseSurfaceConfig, child: Array, low: Array, high: Array) -> None:
-    """What is little in the parent's u must not be much in the child's, where P_k is steeper."""
-    p = size_of(child)
-    i = first_of(child) + cfg.terms + cfg.dx * cfg.varying
-    for axis in range(cfg.dx):
-        half = 0.5 * (high[axis] - low[axis])
-        factor = half
-        for _ in range(LINEAR, int(child[slope_degree(cfg, axis)])):
-            factor *= half
-            for _ in range(cfg.dy):
-                k = begin_of(cfg, child, i)
-                for j in range(p - i + 1):
-                    child[k + j] *= factor
-                i += 1
 
 
 @compiled
