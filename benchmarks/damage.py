@@ -16,6 +16,7 @@ __all__ = ["POLICIES", "Parts", "damaged", "put_together", "saved_parts", "taken
 POLICIES: dict[str, dict[str, Any]] = {
     "recommended": {},
     "recommended reach=None": {"reach": None},
+    "terms that enter": {},
     "static-kwsa": {},
     "adaptive-kwsa": {},
     "uniform-ucb": {},
@@ -61,7 +62,7 @@ def saved_parts(name: str, number: int) -> Parts:
     if name == "robbins-monro":
         waiting = {k: v for k, v in waiting.items() if k != "missing"}
     box = ca.Box.unit(dx), ca.Box([1.0] * dy, [9.0] * dy)
-    policy = maker_of(name.split()[0])(*box, KNOWN | {"rng": number}, waiting | POLICIES[name])
+    policy = _made(name, box, waiting | POLICIES[name], number)
     for k in range(int(rng.integers(1, 400))):
         decision = policy.ask(rng.random(dx), now=float(k)) if dx else policy.ask(now=float(k))
         fate = rng.random()
@@ -75,6 +76,18 @@ def saved_parts(name: str, number: int) -> Parts:
     shell = policy.__getstate__()
     header, arrays = taken_apart(shell.pop("state"))
     return json.loads(json.dumps(shell)), header, arrays
+
+
+def _made(
+    name: str, boxes: tuple[ca.Box, ca.Box], options: dict[str, Any], number: int
+) -> ca.Policy:
+    if name != "terms that enter":
+        made: ca.Policy = maker_of(name.split()[0])(*boxes, KNOWN | {"rng": number}, options)
+        return made
+    steady: dict[str, Any] = {"bounded": True, "level": True, "calm": True}
+    learner = ca.ResponseSurface(reach=0.1, degree=5, enter_lead=0.5, **steady)
+    tree = ca.EvidenceTree()
+    return ca.Policy(*boxes, partition=tree, learner=learner, rng=number, **options)
 
 
 def taken_apart(state: bytes) -> tuple[Header, Arrays]:

@@ -13,7 +13,7 @@ import continuarm as ca
 from benchmarks.damage import POLICIES, put_together, taken_apart
 from continuarm.core.learners.stencil import SLOT_BITS
 from continuarm.core.learners.surface import layout
-from continuarm.core.state import HEAD
+from continuarm.core.state import FREE_ROW, HEAD, LEVEL
 from continuarm.errors import SavedFileError
 from continuarm.live import saved_file
 
@@ -129,6 +129,22 @@ def test_edited_surfaces_are_refused(edit: Edit, tmp_path: Path) -> None:
     policy = learned(ca.SurfaceSampling(UNIT, UNIT, rng=0), 200)
     policy.ask([0.5])
     refused(policy, edit, tmp_path / "policy")
+
+
+def test_the_head_of_a_free_row_is_checked(tmp_path: Path) -> None:
+    """It is that of the next challenger."""
+    policy, rng = ca.SurfaceSampling(UNIT, UNIT, rng=0), np.random.default_rng(0)
+    while len(policy.bins()) < 2:  # a split gives rows back
+        x = rng.random()
+        decision = policy.ask([x])
+        policy.tell(decision, -float((decision.value[0] - 0.2 - 0.6 * (x > 0.5)) ** 2))
+
+    def below_the_root(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+        free = int(arrays["counts"][FREE_ROW])
+        assert free > 0
+        arrays["rows"][free, LEVEL] = -1.0
+
+    refused(policy, below_the_root, tmp_path / "policy")
 
 
 def alone(header: dict[str, Any], arrays: dict[str, Any]) -> None:

@@ -39,7 +39,7 @@ def misfit(pcfg: Any, lcfg: Any, state: State, seats: Seats) -> str | None:
     if empty is None or pool[0, 1] != len(pool):
         return "a chain of free stencils"
     busy = sorted(set(range(1, used)) - set(free))
-    if not _heads_fit(counts, rows[busy, : layout.HEAD]):
+    if not _heads_fit(counts, rows[1:used, : layout.HEAD]):
         return "heads of rows that could have been counted"
     if not partition.fits(pcfg, nodes, rows[:used, : layout.HEAD], busy):
         return "an index of its own bins"
@@ -77,7 +77,7 @@ def _wrong_shapes(lcfg: Any, state: State) -> str | None:
 
 
 def _heads_fit(counts: Array, heads: Array) -> bool:
-    """Those of challengers are what was there before."""
+    """Those of challengers, and of rows that are free, are what was there before."""
     return bool(
         is_whole(heads)
         and (heads[:, layout.SERIAL] <= counts[layout.SERIALS]).all()

@@ -147,9 +147,9 @@ class ResponseSurface:
         """With room for terms that may enter, if that can be paid for."""
         p, dx = int(size(surface)), surface.dx
         plain = surface._replace(most=p)
-        if self.degree == LINEAR or surface.varying == 0:
+        if self.degree == LINEAR or surface.varying == 0 or dx == 0:
             return plain
-        lead = 3.0 + math.log(2 * max(dx, 1)) if self.enter_lead is None else self.enter_lead
+        lead = 3.0 + math.log(2 * dx) if self.enter_lead is None else self.enter_lead
         wanted = dx * ((self.degree - LINEAR) * surface.dy + 2 * self.degree - SQUARE)
         most = p + min(wanted, p // 2 + 10)
         growing = surface._replace(degree=self.degree, most=most, enter_lead=lead)

@@ -2,7 +2,7 @@
 
 import math
 
-from continuarm.core.compiling import Array, compiled, compiled_large, copy_into
+from continuarm.core.compiling import Array, compiled, compiled_large, copy_into, fill
 from continuarm.core.learners.surface import layout
 from continuarm.core.learners.surface.layout import (
     ResponseSurfaceConfig,
@@ -26,6 +26,7 @@ def hand_down(
     dx, p, k = cfg.dx, size_of(parent), triangle(cfg)
     end = k + p * (p + 3) // 2
     copy_into(child[:end], parent[:end])
+    fill(child[end:], 0.0)
     child[layout.BEGUN] = 0.0
     child[layout.SEEN] = child[layout.RUN] = child[layout.OFFSET] = child[layout.LEAD] = 0.0
     child[layout.AGE] *= keep
