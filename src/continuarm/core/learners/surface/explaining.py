@@ -6,15 +6,13 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtrc
 
-from continuarm.core.compiling import Array
+from continuarm.core.compiling import Array, in_python
 from continuarm.core.learners.surface import layout
 from continuarm.core.learners.surface.centre import fill_gates, least_trust
 from continuarm.core.learners.surface.features import legendre
 from continuarm.core.learners.surface.layout import (
     LINEAR,
     ResponseSurfaceConfig,
-    first_of,
-    size_of,
     slope_degree,
     triangle,
 )
@@ -24,9 +22,20 @@ from continuarm.core.request import Request
 __all__ = ["explain", "rule"]
 
 
+def _sizes(row: Array) -> tuple[int, int]:
+    """p, and how many coefficients do not concern the decision; nothing is compiled for it."""
+    return int(row[layout.SIZE]), int(row[layout.FIRST])
+
+
+def _degrees(cfg: ResponseSurfaceConfig, row: Array) -> list[int]:
+    """The degree of each context in the slopes."""
+    begin = in_python(slope_degree)(cfg, 0)
+    return [int(degree) for degree in row[begin : begin + cfg.dx]]
+
+
 def rule(cfg: ResponseSurfaceConfig, row: Array) -> dict[str, Any] | None:
     """The coefficients of (1) that concern the decision, without and with the context."""
-    p, first, gates = int(size_of(row)), int(first_of(row)), np.ones(2)
+    (p, first), gates = _sizes(row), np.ones(2)
     if cfg.reach > 0.0:
         fill_gates(cfg, row, gates)
     theta = np.empty(p)
@@ -52,8 +61,8 @@ def rule(cfg: ResponseSurfaceConfig, row: Array) -> dict[str, Any] | None:
 def _by_degree(cfg: ResponseSurfaceConfig, row: Array, theta: Array) -> list[list[list[float]]]:
     """The slopes' coefficients of P_2, P_3, … of each context, as far as they have entered."""
     found, k = [], 0
-    for i in range(cfg.dx):
-        n = int(row[slope_degree(cfg, i)]) - LINEAR
+    for degree in _degrees(cfg, row):
+        n = degree - LINEAR
         found.append(theta[k : k + n * cfg.dy].reshape(n, cfg.dy).tolist())
         k += n * cfg.dy
     return found
@@ -61,7 +70,7 @@ def _by_degree(cfg: ResponseSurfaceConfig, row: Array, theta: Array) -> list[lis
 
 def dense(cfg: ResponseSurfaceConfig, row: Array) -> tuple[Array, Array]:
     """R and d."""
-    p, entries, k = int(size_of(row)), row[triangle(cfg) :], 0
+    (p, _), entries, k = _sizes(row), row[in_python(triangle)(cfg) :], 0
     r, d = np.zeros((p, p)), np.empty(p)
     for i in range(p):
         r[i, i:], d[i] = entries[k : k + p - i], entries[k + p - i]
@@ -88,7 +97,7 @@ def explain(
         "curvature_error": errors[dy:].tolist(),
         "noise": noise,
         "chances": _chances(cfg, row, r, theta, noise * math.sqrt(row[layout.WEIGHT])),
-        "degrees": [int(row[slope_degree(cfg, i)]) for i in range(cfg.dx)],
+        "degrees": _degrees(cfg, row),
     }
 
 
@@ -101,11 +110,11 @@ def _chances(
     """
     if cfg.varying == 0:
         return [[1.0] * cfg.dy for _ in range(cfg.dx)]
-    linear = int(first_of(row)) + cfg.terms
+    linear = _sizes(row)[1] + cfg.terms
     entered, found = linear + cfg.dx * cfg.varying, []
     inverse = scale * np.linalg.inv(r)
-    for i in range(cfg.dx):
-        more = int(row[slope_degree(cfg, i)]) - LINEAR
+    for i, degree in enumerate(_degrees(cfg, row)):
+        more = degree - LINEAR
         chances = []
         for j in range(cfg.dy):
             columns = [
@@ -122,7 +131,7 @@ def _chances(
 
 def _slopes_and_bends(cfg: ResponseSurfaceConfig, row: Array, u: Array, y: Array) -> Array:
     """The vectors a for which a·θ is the slope, then the second derivative, in each y_j."""
-    p, dy, first = int(size_of(row)), cfg.dy, int(first_of(row))
+    (p, first), dy = _sizes(row), cfg.dy
     at = np.zeros((2 * dy, p))
     v = 2.0 * y - 1.0
     for j in range(dy):
@@ -138,8 +147,8 @@ def _slopes_and_bends(cfg: ResponseSurfaceConfig, row: Array, u: Array, y: Array
     for i in range(cfg.dx):
         at[:, k : k + cfg.varying] = u[i] * at[:, first : first + cfg.varying]
         k += cfg.varying
-    for i in range(cfg.dx):
-        for degree in range(LINEAR + 1, int(row[slope_degree(cfg, i)]) + 1):
-            at[:, k : k + dy] = legendre(degree, u[i]) * at[:, first : first + dy]
+    for i, highest in enumerate(_degrees(cfg, row)):
+        for degree in range(LINEAR + 1, highest + 1):
+            at[:, k : k + dy] = in_python(legendre)(degree, u[i]) * at[:, first : first + dy]
             k += dy
     return at
