@@ -213,8 +213,9 @@ less, and learns later: no reach serves all of these problems.
 
 {reaches.markdown()}
 
-*A start that is the best already.* In `{TUNED}` nothing can be won, and the start costs nothing.
-No ratio to it can be had, and whatever is tried costs something. In percent of the best payoff:
+*A start that is the best already.* In `{TUNED}` nothing can be won, and the start costs
+nothing. No ratio to it can be had, and whatever is tried costs something. In percent of the best
+payoff:
 
 {tuned.markdown()}
 
