@@ -227,6 +227,7 @@ forgotten, recommended, explained, exported, saved and opened again.
 
 {crafted}
 
+*Terms that enter* is a `ResponseSurface(degree=5)` whose terms enter on little evidence.
 *Refused* is a `SavedFileError`. *Works* is a policy whose decisions are numbers in their box, in a
 state without NaN. The other columns are defects, and must be 0.
 
