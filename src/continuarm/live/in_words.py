@@ -23,6 +23,10 @@ def contexts_in_words(
 
     >>> contexts_in_words([[1e-9], [0.4]], [False, False], ["income", "age"], ["price"])
     'income matters for price; nothing shows that age does'
+    >>> contexts_in_words([[0.3], [0.4]], [False, False], ["income", "age"], ["price"])
+    'nothing shows yet that income and age matter'
+    >>> contexts_in_words([[0.3]], [True], ["income"], ["price"])
+    'income matters'
     """
     matters, rest = [], []
     likely = LIKELY / max(len(contexts) * len(decisions), 1)
@@ -35,16 +39,9 @@ def contexts_in_words(
         else:
             rest.append(name)
     if rest:
-        matters.append(
-            f"nothing shows that {_listed(rest)} {'does' if len(rest) == 1 else 'do'}"
-            if matters
-            else f"nothing shows yet that {_listed(rest)} {_verb(rest)}"
-        )
+        verbs, yet = (("does", "do"), "") if matters else (("matters", "matter"), "yet ")
+        matters.append(f"nothing shows {yet}that {_listed(rest)} {verbs[len(rest) > 1]}")
     return "; ".join(matters)
-
-
-def _verb(names: Sequence[str]) -> str:
-    return "matters" if len(names) == 1 else "matter"
 
 
 def _listed(names: Sequence[str]) -> str:

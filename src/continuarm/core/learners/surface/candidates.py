@@ -28,11 +28,19 @@ from continuarm.core.learners.surface.layout import (
 )
 from continuarm.core.learners.triangle import rotate
 
-__all__ = ["begin_candidates", "is_candidate", "rescale_candidates", "restart_candidates", "weigh"]
+__all__ = [
+    "UNFORESEEABLE",
+    "begin_candidates",
+    "columns",
+    "is_candidate",
+    "rescale_candidates",
+    "restart_candidates",
+    "weigh",
+]
 
 BASELINE_RIDGE = 0.01
 LARGEST_SCORE, LEAST_LEAD = 3.0, -1.0
-UNFORESEEABLE = -5.0  # -½ ln(1+h) of a payoff that says nothing about a term
+UNFORESEEABLE = -5.0  # -½ ln(1+h) of a payoff that says nothing about level, noise and terms
 
 
 @compiled

@@ -8,7 +8,11 @@ import math
 from typing import NamedTuple
 
 from continuarm.core.compiling import Array, compiled, compiled_large, fill
-from continuarm.core.learners.surface.candidates import begin_candidates, weigh
+from continuarm.core.learners.surface.candidates import (
+    UNFORESEEABLE,
+    begin_candidates,
+    weigh,
+)
 from continuarm.core.learners.surface.entering import enter
 from continuarm.core.learners.surface.far_payoffs import (
     bounded,
@@ -54,7 +58,6 @@ from continuarm.core.request import Foreseen, Observation
 __all__ = ["learn", "learn_beside"]
 
 CAUTION = 5.0  # times the evidence: a level that moves looks like it
-UNFORESEEABLE = -5.0  # -½ ln(1+h) of a payoff that says nothing about level and noise
 
 
 class Rotated(NamedTuple):
