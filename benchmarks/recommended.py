@@ -216,7 +216,7 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "levels are not followed": {"level": False},
     "calm is not noticed": {"calm": False},
     "no newcomer": {"anew_lead": 0.0},
-    "of a long past a tenth is little": {"few": None},
+    "of a long past a tenth is little": {"long": None},
     "none of the last seven, as in version 0.1.0": BOLD,
 }
 

@@ -162,13 +162,13 @@ def dispatch_table() -> Table:
     model, limits = policy.life.model, limits_of(np.full(2, 0.5))
     key, context = policy.life.beginning.key, np.array([0.5])
     given = (key, 0, 0, context, np.empty(2), np.empty(2))
-    arguments = (model.setup, model.state, model.room, limits, given)
-    direct = entries.decide_entry(GridConfig, KieferWolfowitzConfig)
+    arguments = (model.setup, model.state, model.room, limits, given, (np.empty((0, 0)),) * 3)
+    direct = entries.answer_entry(GridConfig, KieferWolfowitzConfig)
     jit: Any = numba.njit
     flat = [*model.setup, *model.state, model.room, *limits[:3], *given[:5]]
 
     @jit
-    def bundled(setup, state, room, limits, given):  # type: ignore[no-untyped-def]
+    def bundled(setup, state, room, limits, given, asked_for):  # type: ignore[no-untyped-def]
         return room[0]
 
     @jit

@@ -1,5 +1,6 @@
 """A newcomer takes the place of a past that misleads, and of no other (docs/recommended.md)."""
 
+import math
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,7 @@ def test_it_recovers_from_another_world(past: str, now: str) -> None:
         "recommended", now, horizon=marks[-1], replications=4, rng=0, checkpoints=marks
     )
     late = []
-    for tree in ({}, {"anew_lead": 0.0, "few": None}):
+    for tree in ({}, {"anew_lead": 0.0, "long": None}):
         made = partial(surface, tree=tree)
         fitted = ca.simulate(made, past, horizon=20_000, rng=51, checkpoints=1).policies[0]
         run = ca.simulate(fitted, now, horizon=marks[-1], rng=51, checkpoints=marks)
@@ -120,24 +121,22 @@ def test_its_times_are_short_and_long_in_turn() -> None:
     assert {time for time, _ in found} == {1.0, 2.0, 4.0}
 
 
-def test_challengers_that_keep_little_keep_no_more_of_a_long_past() -> None:
-    for few, most in ((5.0, 5.0), (None, 1e9)):
-        made = partial(surface, tree={"few": few, "split_lead": 1e9, "fresh_lead": 1e9})
+def test_challengers_that_keep_little_keep_less_of_a_long_past() -> None:
+    for long in (50.0, None):
+        made = partial(surface, tree={"long": long, "split_lead": 1e9, "fresh_lead": 1e9})
         run = ca.simulate(made, "street-quiet", horizon=12_000, rng=0)
         model = run.policies[0].life.model
         node, dx = model.state.nodes[ROOT], 1
         assert model.state.nodes[0, USED] > ROOT
         first = part(model.pcfg, HALVES + PARTS)
-        rows = [int(node[RENEWER]), int(node[first]), int(node[first + dx])]
-        own = node[RENEWER] > 0
-        assert own
-        for row in rows:
-            held = model.state.rows[row, HEAD + layout.AGE]
-            seen = model.state.rows[row, HEAD + layout.SEEN]
-            inherited = held - seen
-            assert inherited <= most * model.pcfg.coefficients + 1e-6
-            if few is None:
-                assert inherited > 5.0 * model.pcfg.coefficients
+        assert node[RENEWER] > 0
+        for row in (int(node[RENEWER]), int(node[first]), int(node[first + dx])):
+            head = model.state.rows[row, HEAD:]
+            inherited = head[layout.AGE] - head[layout.SEEN]
+            before = head[layout.KNOWN] - head[layout.SEEN]  # what the bin had seen then
+            held = before if long is None else math.sqrt(50.0 * model.pcfg.coefficients * before)
+            assert before > 100.0 * model.pcfg.coefficients
+            assert inherited == pytest.approx(0.1 * held, rel=0.02)
 
 
 @pytest.mark.parametrize(("dx", "dy"), SHAPES)

@@ -137,23 +137,37 @@ def _recall(setup: Setup, here: Space, context: Array, value: Array) -> None:
 
 
 @cache
-def decide_entry(partition_class: type, learner_class: type) -> Any:
+def answer_entry(partition_class: type, learner_class: type) -> Any:
     """Decide with the numbers of a draw: fill `value`, and by a rule, in units, `start`.
 
     Returns the row that answers, whether its bin is made, the ticket, and the bin's number (0: not
     made); or as the ticket the dimension in which the context is outside, below OUTSIDE.
+
+    With contexts to recommend for, it fills the best decisions known for them instead; `starts`
+    are one each, or the incumbent's. One entry does both, because most of the code is the same,
+    and would be compiled twice.
     """
 
-    def entry(setup, state, room, limits, given):  # type: ignore[no-untyped-def]
+    def entry(setup, state, room, limits, given, asked_for):  # type: ignore[no-untyped-def]
         pcfg = unpack(partition_class, setup.partition)
         lcfg, here = unpack(learner_class, setup.learner), laid_out(setup, room)
+        region = Region(limits.low, limits.high, limits.whole)
+        contexts, starts, values = asked_for
+        rule, mine = limits.rule, here.start
+        for t in range(contexts.shape[0]):
+            scale_context(setup, contexts[t], here.x)
+            begin = start_for(setup, limits.start, rule, contexts[t], mine, mine)
+            if starts.shape[0] > 0:
+                begin = starts[t]
+            engine.recommend(pcfg, lcfg, state, here, region, begin, limits.reach)
+            unscale_decision(setup, here.best, values[t])
+        if contexts.shape[0] > 0:
+            return 0, False, 0, 0
         key, draw, server, context, value, start = given
         outside = scale_context(setup, context, here.x)
         if outside >= 0:
             return 0, False, OUTSIDE - outside, 0
-        region = Region(limits.low, limits.high, limits.whole)
         fill_normal(key, draw, server, here.xi)
-        rule, mine = limits.rule, here.start
         begin = start_for(setup, limits.start, rule, context, start, mine)
         wish = region, begin, limits.reach
         row, made, ticket = engine.decide(pcfg, lcfg, state, here, *wish)
@@ -161,8 +175,9 @@ def decide_entry(partition_class: type, learner_class: type) -> Any:
         return row, made, ticket, int(state.rows[row, SERIAL]) if made else 0
 
     given = tuple_type(WORDS, types.uint64, types.uint64, VECTOR, VECTOR, VECTOR)
+    asked_for = tuple_type(MATRIX, MATRIX, MATRIX)
     found = tuple_type(_WHOLE, _FLAG, _WHOLE, _WHOLE)
-    signature = found(*COMMON, LIMITS, given)
+    signature = found(*COMMON, LIMITS, given, asked_for)
     return compile_entry(entry, signature, classes=(partition_class, learner_class))
 
 
@@ -209,27 +224,6 @@ def forget_entry(partition_class: type, learner_class: type) -> Any:
         engine.forget(pcfg, lcfg, state, here, row, ticket)
 
     signature = types.void(*COMMON, _WHOLE, _WHOLE, VECTOR, VECTOR)
-    return compile_entry(entry, signature, classes=(partition_class, learner_class))
-
-
-@cache
-def recommend_entry(partition_class: type, learner_class: type) -> Any:
-    """The best decisions for many contexts; `starts` are one each, or the incumbent's."""
-
-    def entry(setup, state, room, limits, contexts, starts, values):  # type: ignore[no-untyped-def]
-        pcfg = unpack(partition_class, setup.partition)
-        lcfg, here = unpack(learner_class, setup.learner), laid_out(setup, room)
-        region = Region(limits.low, limits.high, limits.whole)
-        mine = here.start
-        for t in range(contexts.shape[0]):
-            scale_context(setup, contexts[t], here.x)
-            start = start_for(setup, limits.start, limits.rule, contexts[t], mine, mine)
-            if starts.shape[0] > 0:
-                start = starts[t]
-            engine.recommend(pcfg, lcfg, state, here, region, start, limits.reach)
-            unscale_decision(setup, here.best, values[t])
-
-    signature = types.void(*COMMON, LIMITS, MATRIX, MATRIX, MATRIX)
     return compile_entry(entry, signature, classes=(partition_class, learner_class))
 
 

@@ -42,6 +42,8 @@ __all__ = ["Limits", "Model", "ModelBin", "Rule", "limits_of"]
 
 WORD = 2**64 - 1
 NO_RULE: Array = np.empty(0)
+NO_CONTEXTS = (np.empty((0, 0)),) * 3
+NOT_DRAWN = (np.zeros(2, np.uint64), 0, 0, NO_RULE, NO_RULE, NO_RULE)
 At = Callable[[Array], Array]  # what the incumbent would do for a context, on the unit cubes
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # of a terminal
 
@@ -174,8 +176,8 @@ class Model:
         made); or as the ticket, below OUTSIDE, the dimension in which the context is outside.
         """
         given = (key, draw & WORD, draw >> 64, context, value, start)
-        found: tuple[int, bool, int, int] = self.decide_entry(
-            self.setup, self.state, self.room, limits, given
+        found: tuple[int, bool, int, int] = self.answer_entry(
+            self.setup, self.state, self.room, limits, given, NO_CONTEXTS
         )
         return found
 
@@ -246,7 +248,9 @@ class Model:
         """The best decisions known for contexts `(n, dx)`, with starts of their own or not."""
         values = np.empty((len(contexts), self.dy))
         starts = np.empty((0, self.dy)) if starts is None else starts
-        self.recommend_entry(self.setup, self.state, self.room, limits, contexts, starts, values)
+        if len(contexts) > 0:
+            wanted = (contexts, starts, values)
+            self.answer_entry(self.setup, self.state, self.room, limits, NOT_DRAWN, wanted)
         return values
 
     def explain(self, context: Array, limits: Limits) -> dict[str, Any]:

@@ -72,7 +72,8 @@ class EvidenceTree:
     drifts : whether payoffs drift, which looks like evidence: more of it is needed then.
     again : challengers start again when what the bin remembers would have grown so much.
     keep, little : the weight of what the bin knows in halves that keep all, and in the others.
-    few : the others keep no more than so many payoffs per coefficient; None: as many as there are.
+    long : payoffs per coefficient; of more, the others keep a share that falls with the root of
+        their number; None: always the same share.
     largest : one payoff moves a lead no further.
     noted : contexts in whose middle a bin is cut.
     median : cut there, or in the middle of the box.
@@ -87,7 +88,7 @@ class EvidenceTree:
     again: float = 3.0
     keep: float = 1.0
     little: float = 0.1
-    few: float | None = 5.0
+    long: float | None = 50.0
     largest: float = 3.0
     noted: int = 32
     median: bool = True
@@ -106,7 +107,7 @@ class EvidenceTree:
             again=checks.number("again", self.again, least=1.0),
             keep=checks.number("keep", self.keep, most=1.0),
             little=checks.number("little", self.little, most=1.0),
-            few=checks.optional(checks.number, "few", self.few),
+            long=checks.optional(checks.number, "long", self.long),
             largest=checks.number("largest", self.largest, most=1e6),
             noted=checks.whole("noted", self.noted, 2, 2**16),
             median=checks.flag("median", self.median),
@@ -130,7 +131,7 @@ class EvidenceTree:
             again=self.again,
             keep=self.keep,
             little=self.little,
-            few=math.inf if self.few is None else self.few * p,
+            long=math.inf if self.long is None else self.long * p,
             largest=self.largest,
             noted=self.noted,
             median=self.median,

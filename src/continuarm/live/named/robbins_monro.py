@@ -80,7 +80,7 @@ def RobbinsMonro(
     if depth is not None:
         partition = Tree(_splits(depth, split_after, horizon, context.dim, decision.dim, holder))
     elif bins == "evidence" or (bins is None and learned):
-        partition = EvidenceTree(drifts=memory is not None, anew_lead=0.0, few=None)
+        partition = EvidenceTree(drifts=memory is not None, anew_lead=0.0, long=None)
     else:
         chosen = "printed" if bins is None else bins
         partition = Grid(_bins(chosen, horizon, context.dim, decision.dim, holder))

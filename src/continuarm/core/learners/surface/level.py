@@ -5,6 +5,7 @@ import math
 from continuarm.core.compiling import Array, compiled, compiled_large
 from continuarm.core.learners.surface.far_payoffs import surges
 from continuarm.core.learners.surface.layout import (
+    AGE,
     DEGREES,
     FOLLOWS,
     FORGOTTEN,
@@ -27,6 +28,7 @@ SLOW = 0.01  # the gain of a level that rests, seen by one that follows
 LONGEST = 50.0  # payoffs of the policy: then nothing of the level is known
 FOLLOW, REST = 5.0, 15.0  # evidence for following a level, and for resting again
 PER_COEFFICIENT = 0.25  # for following: the more can be misfitted, the more is asked for
+LONG = 1000.0  # payoffs: the longer one looks, the more is asked for
 LARGEST_SCORE = 3.0
 
 
@@ -41,6 +43,7 @@ def follow_level(
     variance = row[SQUARES] / row[DEGREES]
     score = trust * offset * (error - 0.5 * offset) / variance  # eq. 20
     enough = max(FOLLOW, PER_COEFFICIENT * size_of(row))
+    enough += 0.5 * math.log(1.0 + row[AGE] / LONG)
     least = -REST if follows else -enough
     lead = row[LEAD] + min(max(score, -LARGEST_SCORE), LARGEST_SCORE)
     if follows:

@@ -1,5 +1,6 @@
 """Challengers of a bin: how they begin, what they are told, and how halves take its place."""
 
+import math
 from typing import Any
 
 from continuarm.core.compiling import Array, compiled, fill
@@ -57,8 +58,8 @@ def make_room(cfg: EvidenceTreeConfig, state: State, node: int, child: int) -> N
 
 @compiled
 def _little(cfg: EvidenceTreeConfig, lcfg: Any, known: Array) -> float:
-    """ρ of challengers that keep little: of a long past, no more than some payoffs."""
-    return float(min(cfg.little, cfg.few / max(learner.held(lcfg, known), 1.0)))
+    """ρ of challengers that keep little: less of a long past."""
+    return cfg.little * math.sqrt(min(cfg.long / max(learner.held(lcfg, known), 1.0), 1.0))
 
 
 @compiled

@@ -41,7 +41,7 @@ class EvidenceTreeConfig(NamedTuple):
     again: float
     keep: float
     little: float
-    few: float  # payoffs
+    long: float  # payoffs
     largest: float
     noted: int
     median: bool
