@@ -37,7 +37,7 @@ MOST_SEEDS = 100
 MILLION = ("orange-juice", "logit-demand", "two-subscriptions")
 SAFE = {"reach": 0.1, "bounded": True, "level": True, "calm": True}
 BOLD: dict[str, Any] = dict.fromkeys(SAFE) | {"bounded": False, "level": False, "calm": False}
-BOLD |= {"anew_lead": 0.0, "few": None}  # as in version 0.1.0
+BOLD |= {"anew_lead": 0.0, "long": None}  # as in version 0.1.0
 
 
 def changed(

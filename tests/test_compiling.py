@@ -1,5 +1,6 @@
 """How compiled code is made: optimised once, in every thread."""
 
+import gc
 import math
 import os
 import subprocess
@@ -8,12 +9,20 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from numba import types
-from numba.core import codegen
+from numba.core import codegen, cpu
 
 from continuarm.core import compiling
-from continuarm.core.compiling import compile_entry, compiled, compiled_large
+from continuarm.core.compiling import (
+    MATRIX,
+    VECTOR,
+    WHOLES,
+    compile_entry,
+    compiled,
+    compiled_large,
+)
 
 
 @compiled
@@ -40,6 +49,49 @@ def test_threads_that_compile_leave_numba_as_it_was() -> None:
         thread.join()
     assert sorted(found) == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0]
     assert library._optimize_final_module is before
+
+
+def test_items_are_read_and_written_as_numba_does() -> None:
+    """From the end, too, and of arrays that are no rows of floats."""
+
+    def entry(row: Any, table: Any, wholes: Any, i: int, j: int) -> None:
+        row[i], table[i, j] = table[j, i], row[j] + wholes[i]
+        table[i - 3, -1] = row[-1] - wholes[-2]
+
+    signature = types.void(VECTOR, MATRIX, WHOLES, types.int64, types.int64)
+    made = compile_entry(entry, signature, cacheable=False)
+    for i in range(3):
+        for j in range(-3, 3):
+            found, expected = [
+                (np.array([1.5, 2.5, 4.0]), np.arange(9.0).reshape(3, 3), np.array([7, 8, 9]))
+                for _ in range(2)
+            ]
+            entry(*expected, i, j)
+            made(*found, i, j)
+            for one, other in zip(found, expected, strict=True):
+                assert (one == other).all(), (i, j)
+
+
+def test_compiling_leaves_numba_and_the_collection_of_garbage_as_they_were() -> None:
+    context: Any = cpu.CPUContext
+    before = context.get_function, context.get_abi_sizeof
+    entry_of(20.0)
+    assert (context.get_function, context.get_abi_sizeof) == before
+    assert gc.isenabled()
+    assert gc.get_freeze_count() == 0
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        entry_of(21.0)
+        assert gc.get_freeze_count() == pytest.approx(frozen, rel=0.01)
+    finally:
+        gc.unfreeze()
+    gc.disable()
+    try:
+        entry_of(22.0)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
 
 
 def test_what_an_entry_calls_is_inlined() -> None:
@@ -84,7 +136,14 @@ def test_python_may_call_what_compiled_code_calls(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("""
 import math, numba
 from numba import types
-from continuarm.core.compiling import compile_entry, compiled, compiled_large
+from continuarm.core.compiling import (
+    MATRIX,
+    VECTOR,
+    WHOLES,
+    compile_entry,
+    compiled,
+    compiled_large,
+)
 @numba.njit
 def theirs(x): return int(3.0 * x) + abs(min(x, 2.0))
 @numba.njit

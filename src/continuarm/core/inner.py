@@ -18,7 +18,8 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
 from continuarm.core.few_passes import FewPasses
-from continuarm.core.found_calls import calls_found_once
+from continuarm.core.found_once import found_once
+from continuarm.core.lean_items import items_in_few_words
 from continuarm.core.machine_code import only_machine_code_of
 
 __all__ = ["UNCALLED", "inner", "outermost"]
@@ -67,18 +68,24 @@ def outermost(function: Any, *, allocates: bool) -> Iterator[None]:
     Functions of other packages get theirs, too, because Python may call them.
     """
     lock = cast(Any, global_compiler_lock)  # other threads wait here
-    with lock, _no_garbage_collected(), calls_found_once():
+    with lock, _no_garbage_collected(), found_once(), items_in_few_words():
         with only_machine_code_of(function.__qualname__, allocates=allocates):
             yield
 
 
 @contextmanager
 def _no_garbage_collected() -> Iterator[None]:
-    """A compiler makes a great many objects, and hardly any are garbage."""
+    """A compiler makes a great many objects, and hardly any are garbage.
+
+    They count as old afterwards, or all of them would be looked through at once.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if was_enabled:
+            if gc.get_freeze_count() == 0:  # or others have frozen objects, and want them so
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
