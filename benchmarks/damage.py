@@ -27,8 +27,8 @@ SHAPES = ((1, 1), (2, 2), (0, 1))
 WAITING: tuple[dict[str, Any], ...] = (
     {"ttl": 60},
     {"ttl_seconds": 1e6},
-    {"ttl": 40, "missing": 0.0},
-    {"ttl": None},
+    {"ttl": 40, "missing": 0.0, "share": 0.3},
+    {"ttl": None, "share": 0.1},
 )
 
 Header = dict[str, Any]

@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from numba import types
@@ -178,6 +179,7 @@ assert later(1.5) == later.py_func(1.5)
 def test_python_may_call_inner_functions_after_entries_that_hold_them(tmp_path: Path) -> None:
     """An entry keeps a version of its own of what it calls: nobody else may run into it."""
     code = """
+import numba
 import numpy as np
 import continuarm as ca
 from continuarm.core.learners import response_surface as rs
@@ -199,3 +201,19 @@ print("lives")
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=room
     )
     assert (done.stdout, done.returncode) == ("lives\n", 0), done.stderr
+
+
+def test_who_wants_indices_checked_has_them_checked() -> None:
+    def item(row: Any, i: int) -> Any:
+        return row[i]
+
+    checked = numba.njit(boundscheck=True)(item)
+
+    def entry(row, i):  # type: ignore[no-untyped-def]
+        return checked(row, i)
+
+    signature = types.float64(VECTOR, types.int64)
+    made: Any = compile_entry(entry, signature, cacheable=False, allocates=True)
+    assert made(np.array([1.0, 2.0]), 1) == 2.0
+    with pytest.raises(IndexError):
+        made(np.array([1.0, 2.0]), 5)

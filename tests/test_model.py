@@ -244,8 +244,8 @@ def test_limits_that_do_not_bind_change_nothing_of_what_is_recommended(
     model, rng = learned(options, name, 300), np.random.default_rng(3)
     for x in contexts(rng, 100):
         y = DECISION.to_unit(model.recommend(x[None, :], WHOLE)[0])
-        edges = {"low": np.maximum(y - 0.01, 0), "high": np.minimum(y + 0.01, 1)}
-        around = WHOLE._replace(**edges, whole=False)
+        low, high = np.maximum(y - 0.01, 0), np.minimum(y + 0.01, 1)
+        around = WHOLE._replace(low=low, high=high, whole=False)
         found = model.recommend(x[None, :], around)
         np.testing.assert_array_equal(found, model.recommend(x[None, :], WHOLE))
 

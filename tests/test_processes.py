@@ -28,7 +28,7 @@ def climber() -> ca.Policy:
 
 def run(code: str, *arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
+    return subprocess.run(command, capture_output=True, text=True, timeout=400, **options)
 
 
 def test_a_signal_handler_saves_or_is_refused_at_once(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from continuarm.live.decision import Bin as Bin
     from continuarm.live.decision import Decision as Decision
     from continuarm.live.decision import Decisions as Decisions
+    from continuarm.live.explanation import Explanation as Explanation
     from continuarm.live.named import AdaptiveKWSA as AdaptiveKWSA
     from continuarm.live.named import Fixed as Fixed
     from continuarm.live.named import Oracle as Oracle
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from continuarm.live.policy import load as load
     from continuarm.live.reader import Reader as Reader
     from continuarm.live.registry import register as register
+    from continuarm.live.uplift import Uplift as Uplift
     from continuarm.paper import schedules as schedules
     from continuarm.paper import theory as theory
     from continuarm.planning.first_day import FirstDay as FirstDay
@@ -69,6 +71,7 @@ _HOME = {
     "Stats": "live.closings",
     "EvidenceTree": "core.partitions.evidence_tree",
     "Experiment": "lab.experiment",
+    "Explanation": "live.explanation",
     "FirstDay": "planning.first_day",
     "Fixed": "live.named",
     "GradientAscent": "core.learners.gradient_ascent",
@@ -87,6 +90,7 @@ _HOME = {
     "SurfaceSampling": "live.named",
     "Tree": "core.partitions.tree",
     "UniformUCB": "live.named",
+    "Uplift": "live.uplift",
     "compare": "lab.comparison",
     "errors": "errors",
     "events": "live.events",

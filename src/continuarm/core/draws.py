@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from continuarm.core.compiling import Array, compiled, compiled_large
 
-__all__ = ["Key", "fill_normal", "fill_words", "normal"]
+__all__ = ["Key", "chance", "fill_normal", "fill_words", "normal"]
 
 Key = NDArray[np.uint64]
 
@@ -28,6 +28,7 @@ ROUNDS = 10
 MULTIPLIERS = np.uint64(0xD2E7470EE14C6C93), np.uint64(0xCA5A826395121157)
 WEYL = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBB67AE8584CAA73B)
 ZERO, TWELVE = np.uint64(0), np.uint64(12)
+FAR_BLOCK = 2**62  # no decision has so many normal numbers
 
 # the coefficients of AS 241, lowest power first: near the middle, in the tail, far in the tail
 NEAR = (
@@ -100,6 +101,12 @@ def fill_words(key: Key, draw: Any, server: Any, words: Any) -> None:
         four = _block(key, k // 4, draw, server)
         for j in range(min(4, count - k)):
             words[k + j] = four[j]
+
+
+@compiled
+def chance(key: Key, draw: Any, server: Any) -> float:
+    """A uniform number of a draw, in (0, 1), which none of its normal numbers knows of."""
+    return (float(_block(key, FAR_BLOCK, draw, server)[0] >> TWELVE) + 0.5) * 2.0**-52
 
 
 @compiled

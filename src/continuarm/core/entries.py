@@ -22,9 +22,9 @@ from continuarm.core.compiling import (
     tuple_type,
     unpack,
 )
-from continuarm.core.draws import fill_normal
+from continuarm.core.draws import chance, fill_normal
 from continuarm.core.partitions.protocol import locate
-from continuarm.core.request import FULL, Region
+from continuarm.core.request import FULL, INCUMBENT, Region
 from continuarm.core.scaling import from_unit, to_unit
 from continuarm.core.state import SERIAL, Space, State, space
 
@@ -55,9 +55,10 @@ class Limits(NamedTuple):
     reach: Array
     rule: Array  # empty: the start is the same for every context
     whole: bool  # no limit but the cube
+    share: float  # of decisions that are the incumbent's
 
 
-LIMITS = tuple_type(VECTOR, VECTOR, VECTOR, VECTOR, VECTOR, types.boolean, named=Limits)
+LIMITS = tuple_type(*(VECTOR,) * 5, types.boolean, types.float64, named=Limits)
 COMMON = (
     tuple_type(VECTOR, VECTOR, WHOLES, VECTOR, named=Setup),
     tuple_type(VECTOR, MATRIX, MATRIX, MATRIX, named=State),
@@ -141,7 +142,8 @@ def answer_entry(partition_class: type, learner_class: type) -> Any:
     """Decide with the numbers of a draw: fill `value`, and by a rule, in units, `start`.
 
     Returns the row that answers, whether its bin is made, the ticket, and the bin's number (0: not
-    made); or as the ticket the dimension in which the context is outside, below OUTSIDE.
+    made); or as the ticket the dimension in which the context is outside, below OUTSIDE. Where the
+    decision is the incumbent's, the ticket is INCUMBENT, and `value` is not filled.
 
     With contexts to recommend for, it fills the best decisions known for them instead; `starts`
     are one each, or the incumbent's. One entry does both, because most of the code is the same,
@@ -167,8 +169,11 @@ def answer_entry(partition_class: type, learner_class: type) -> Any:
         outside = scale_context(setup, context, here.x)
         if outside >= 0:
             return 0, False, OUTSIDE - outside, 0
-        fill_normal(key, draw, server, here.xi)
         begin = start_for(setup, limits.start, rule, context, start, mine)
+        if limits.share > 0.0 and chance(key, draw, server) < limits.share:
+            row, made = engine.seat(pcfg, lcfg, state, here, begin)
+            return row, made, INCUMBENT, int(state.rows[row, SERIAL]) if made else 0
+        fill_normal(key, draw, server, here.xi)
         wish = region, begin, limits.reach
         row, made, ticket = engine.decide(pcfg, lcfg, state, here, *wish)
         unscale_decision(setup, here.y, value)

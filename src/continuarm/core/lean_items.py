@@ -33,7 +33,7 @@ def items_in_few_words() -> Iterator[None]:
 
     def found(self: Any, function: Any, signature: Any, *more: Any, **named: Any) -> Any:
         arguments = tuple(signature.args)
-        if arguments[:2] in ITEMS:
+        if arguments[:2] in ITEMS and not self.enable_boundscheck:
             verb = getattr(function, "typing_key", None)
             if verb is GETS:
                 return _getter(self, arguments[0])

@@ -73,7 +73,7 @@ class Rule(NamedTuple):
 def limits_of(start: Array, reach: float = 0.0) -> Limits:
     """No limit but the cube."""
     dy = len(start)
-    return Limits(np.zeros(dy), np.ones(dy), start, np.full(dy, reach), NO_RULE, True)
+    return Limits(np.zeros(dy), np.ones(dy), start, np.full(dy, reach), NO_RULE, True, 0.0)
 
 
 class Model:

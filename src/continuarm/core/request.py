@@ -7,6 +7,7 @@ from continuarm.core.compiling import Array, compiled
 __all__ = [
     "ALONE",
     "FULL",
+    "INCUMBENT",
     "NOTHING",
     "UNFORESEEN",
     "Foreseen",
@@ -18,7 +19,8 @@ __all__ = [
 
 # Tickets below 0. ALONE: the payoff can be learned by itself, whoever asked. NOTHING: the payoff
 # teaches nothing. FULL is no ticket: the arrays are full, nothing was changed, enlarge them.
-ALONE, FULL, NOTHING = -1, -2, -3
+# INCUMBENT: the decision is what the incumbent would do.
+ALONE, FULL, NOTHING, INCUMBENT = -1, -2, -3, -4
 
 
 class Region(NamedTuple):

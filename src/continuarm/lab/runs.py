@@ -60,8 +60,10 @@ def run_of(policy: Any, streams: Streams, horizon: int) -> Run:
     if isinstance(policy, DecidesAtOnce):
         return BlockRun(policy, streams.problem)
     compiled = streams.problem.functions.compiled
-    if isinstance(policy, CompiledPolicy) and compiled and policy.life.incumbent.own is None:
-        return CompiledRun(policy, streams, horizon)
+    if isinstance(policy, CompiledPolicy) and compiled:
+        life = policy.life
+        if life.incumbent.own is None and life.limits.share == 0.0:
+            return CompiledRun(policy, streams, horizon)
     return LiveRun(policy, streams, horizon)
 
 

@@ -13,6 +13,7 @@ from continuarm.core.state import SERIALS
 from continuarm.errors import InputError, UnknownDecisionError
 from continuarm.live.events import (
     BEST,
+    INCUMBENTS,
     ROLES,
     Asked,
     Event,
@@ -62,7 +63,7 @@ def _asked(life: Life, event: Asked) -> None:
         raise InputError(f"a decision needs a number, but got {event.id!r}")
     newest = life.open.next_id - 1
     asked_before = event.id <= newest and event.id >> COUNTER_BITS == newest >> COUNTER_BITS
-    if event.id in life.open.open or asked_before:
+    if event.id in life.open.open or event.id in life.line or asked_before:
         raise UnknownDecisionError(
             f"each decision needs a number of its own, but {event.id} was asked before"
         )
@@ -71,6 +72,11 @@ def _asked(life: Life, event: Asked) -> None:
         raise InputError(f"one of {int(bins)} bins is needed, but got {event.bin!r}")
     if not isinstance(event.role, str) or event.role not in ROLES:
         raise InputError(f"one of {ROLES} is needed, but got {event.role!r}")
+    if (event.role == INCUMBENTS) < life.paused or (
+        event.role == INCUMBENTS and life.limits.share == 0.0
+    ):
+        when = "while a policy is paused" if life.paused else "with a `share`"
+        raise InputError(f"decisions are the incumbent's {when}, but got {event.role!r}")
     if event.role == BEST and event.limits is None:
         raise InputError("a decision that teaches nothing needs limits, but has none")
     _time(life, event.at)
@@ -88,6 +94,13 @@ def _asked(life: Life, event: Asked) -> None:
         if not (low <= high).all() or not ((low <= event.value) & (event.value <= high)).all():
             raise InputError(
                 f"{event.value.tolist()} must lie within limits, but got {event.limits.tolist()}"
+            )
+    if event.role == INCUMBENTS:
+        low, high = (decision.low, decision.high) if event.limits is None else event.limits
+        if not (event.value == np.minimum(np.maximum(event.start, low), high)).all():
+            raise InputError(
+                f"the incumbent's decision must be the start {event.start.tolist()} within "
+                f"limits, but got {event.value.tolist()}"
             )
 
 

@@ -22,7 +22,8 @@ class Decision:
     value : the vector to apply, in the decision box's units.
     names : the names of its numbers.
     policy : a token of the policy that handed it out.
-    role : why it was made: `"explored"`, or `"best"` where limits left nothing to learn.
+    role : why it was made: `"explored"`; `"best"`, where limits left nothing to learn; or
+        `"incumbent"`, as the `start` would have it.
     """
 
     __slots__ = ("context", "id", "names", "policy", "role", "value")
@@ -94,6 +95,7 @@ class Decisions(NamedTuple):
     contexts: Array
     values: Array
     policy: str | None = None  # the token of the policy that handed them out
+    roles: tuple[str, ...] = ()  # of each, as `Decision.role`
 
 
 class Bin(NamedTuple):

@@ -17,14 +17,16 @@ __all__ = [
     "Forgotten",
     "LearnedFromLog",
     "OpenForgotten",
+    "Paused",
+    "Resumed",
     "TimePassed",
     "Told",
     "from_plain",
     "to_plain",
 ]
 
-EXPLORED, BEST = "explored", "best"
-ROLES = (EXPLORED, BEST)
+EXPLORED, BEST, INCUMBENTS = "explored", "best", "incumbent"
+ROLES = (EXPLORED, BEST, INCUMBENTS)
 
 
 class Asked(NamedTuple):
@@ -33,7 +35,7 @@ class Asked(NamedTuple):
     id : its number, which is that of its draw; no other decision of the policy has it.
     value : what was decided.
     at : when, in seconds; 0 where no clock is needed.
-    role : `"explored"`, or `"best"` where limits left nothing to learn.
+    role : `"explored"`, `"best"` where limits left nothing to learn, or `"incumbent"`.
     bin : the bin that answered; 0: one that was not made yet.
     centre : the best decision known at that moment; None where nobody listened.
     start : what the incumbent would have done.
@@ -88,7 +90,15 @@ class LearnedFromLog(NamedTuple):
     payoffs: Array
 
 
-Event = Asked | Told | Forgotten | OpenForgotten | TimePassed | LearnedFromLog
+class Paused(NamedTuple):
+    """From now on every decision is the incumbent's."""
+
+
+class Resumed(NamedTuple):
+    """No longer so."""
+
+
+Event = Asked | Told | Forgotten | OpenForgotten | TimePassed | LearnedFromLog | Paused | Resumed
 KINDS: dict[str, Any] = {
     "asked": Asked,
     "told": Told,
@@ -96,6 +106,8 @@ KINDS: dict[str, Any] = {
     "open-forgotten": OpenForgotten,
     "time-passed": TimePassed,
     "learned-from-log": LearnedFromLog,
+    "paused": Paused,
+    "resumed": Resumed,
 }
 NAMES = {kind: name for name, kind in KINDS.items()}
 ARRAYS = {"context", "value", "centre", "start", "limits", "gradient"}

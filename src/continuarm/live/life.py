@@ -4,7 +4,7 @@ Whoever applies the same events to the same beginning has the same state, bit fo
 reads a clock, makes a token or draws from a generator.
 """
 
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -17,24 +17,28 @@ from continuarm.core.entries import OUTSIDE
 from continuarm.core.learners.protocol import LearnerOptions, reach
 from continuarm.core.model import NO_RULE, At, Limits, Model, limits_of
 from continuarm.core.partitions.protocol import PartitionOptions
-from continuarm.core.request import ALONE, FULL, NOTHING
+from continuarm.core.request import ALONE, FULL, INCUMBENT, NOTHING
 from continuarm.errors import InputError
 from continuarm.live import log_rule, warm_start
 from continuarm.live.closings import EXPIRED, FORGOTTEN, TOLD, Note
 from continuarm.live.events import (
     BEST,
     EXPLORED,
+    INCUMBENTS,
     Asked,
     Event,
     Forgotten,
     LearnedFromLog,
     OpenForgotten,
+    Paused,
+    Resumed,
     TimePassed,
     Told,
 )
 from continuarm.live.incumbent import Incumbent, always
 from continuarm.live.limits import Within
 from continuarm.live.open_decisions import OpenDecisions, Waiting
+from continuarm.live.uplift import Tally
 from continuarm.strokes import to_the_end
 
 __all__ = ["Beginning", "Life", "Seat"]
@@ -55,6 +59,7 @@ class Beginning(NamedTuple):
     start: Incumbent | None  # None: nobody has said; the middle, until a log says more
     key: Key  # the seed of all draws
     waiting: Waiting
+    share: float = 0.0  # of decisions that are the incumbent's
 
 
 # Where a decision was made: the row that answered, whether its bin is made, the ticket.
@@ -78,7 +83,12 @@ class Life:
         self.unheard: list[Event] | None = (
             None  # what listeners were not told yet, if there are any
         )
-        self.limits = limits_of(np.full(decision.dim, 0.5), reach(learner))
+        self.paused = False
+        # What was compared with the incumbent; decisions that are to be counted in this order, and
+        # whether each is the incumbent's; what those paid that are closed.
+        self.tally, self.line, self.paid = self._begun()
+        unlimited = limits_of(np.full(decision.dim, 0.5), reach(learner))
+        self.limits = unlimited._replace(share=beginning.share)
         self.follow(beginning.start or always(context, decision, decision.centre))
 
     def copy(self, key: Key | None = None) -> "Life":
@@ -87,6 +97,7 @@ class Life:
         vars(other).update(vars(self))
         other.model, other.open = self.model.copy(), self.open.copy()
         other.asked_of, other.unheard = self.asked_of.copy(), None
+        other.line, other.paid = self.line.copy(), self.paid.copy()
         if key is not None:
             other.beginning = self.beginning._replace(key=key)
         return other
@@ -162,8 +173,10 @@ class Life:
             beginning.context.refuse(context, OUTSIDE - ticket)
         if explained:
             centre = _within(within, model.recommend(context[None, :], limits)[0])
-        value = _within(within, value)
         role = BEST if ticket == NOTHING else EXPLORED
+        if ticket == INCUMBENT:
+            value, role, ticket = does.copy(), INCUMBENTS, self._ticket_of(INCUMBENTS)
+        value = _within(within, value)
         asked = (id_, context, value, at, role, bin_, centre, does, allowed)
         return new(Asked, asked), (row, made, ticket)
 
@@ -176,10 +189,14 @@ class Life:
                 self.tell(event)
             case Forgotten(id_):
                 self.forget(id_, event)
+                self.count_closed()
             case TimePassed() | OpenForgotten():
                 to_the_end(lambda: self._close_many(event), self.progress)
+                self.count_closed()
             case LearnedFromLog():
                 self._learn_from(event)
+            case Paused() | Resumed():
+                self._pause(isinstance(event, Paused), event)
             case _:
                 raise InputError(f"an event is needed, but got {event!r}")
 
@@ -194,7 +211,8 @@ class Life:
             if opened.is_due(max(self.now, event.at)):
                 raise InputError(f"time must pass before decision {event.id}, but has not")
             seat = self._seat(event)
-        id_, context, value, at, _, bin_, _, start, _ = event
+        id_, context, value, at, role, bin_, _, start, _ = event
+        compared, theirs = self.beginning.share > 0.0 and not self.paused, role == INCUMBENTS
         number, ticket = opened.asked, seat[2]
         if model.counts_asking:
             while True:
@@ -212,6 +230,8 @@ class Life:
         if at > self.now:
             self.now = at
         self.asked_of[bin_] += 1
+        if compared:
+            self.line[id_] = theirs
         if self.unheard is not None:
             self.unheard += (event,)
 
@@ -232,7 +252,7 @@ class Life:
     def _seat(self, event: Asked) -> Seat:
         """Where a decision belongs; one that changes the state is made again and must be equal."""
         if not self.model.counts_asking:
-            return 0, True, ALONE if event.role == EXPLORED else NOTHING
+            return 0, True, self._ticket_of(event.role)
         within = None if event.limits is None else Within(*event.limits)
         again, seat = self.decide(
             event.context, event.at, within, start=event.start, draw=event.id, explained=False
@@ -245,6 +265,47 @@ class Life:
             )
         return seat
 
+    def _ticket_of(self, role: str) -> int:
+        """What can be learned of a decision with this role, which no stencil asked for.
+
+        Who counts what is asked has not asked for the incumbent's.
+        """
+        learns = self.model.stands_alone and not self.model.counts_asking
+        return NOTHING if role == BEST or (role == INCUMBENTS and not learns) else ALONE
+
+    def _pause(self, paused: bool, event: Event) -> None:
+        limits = self.limits._replace(share=1.0 if paused else self.beginning.share)
+        self.paused, self.limits = paused, limits  # a stroke: nothing is called from here on
+        if self.unheard is not None:
+            self.unheard += (event,)
+
+    @staticmethod
+    def _begun() -> tuple[Tally, OrderedDict[int, bool], dict[int, float]]:
+        return Tally(), OrderedDict(), {}
+
+    def compare_anew(self) -> None:
+        """Forget what was compared with the incumbent."""
+        self.tally, self.line, self.paid = self._begun()
+
+    def count_closed(self) -> None:
+        """Count what the decisions paid whose turn it is, and forget those that were lost.
+
+        The order is that of asking, whatever the order of payoffs: those that come late are not
+        like the others.
+        """
+        line, paid, share = self.line, self.paid, self.beginning.share
+        while line:
+            id_ = next(iter(line))
+            if id_ in self.open.open:
+                return
+            tally = self.tally
+            if id_ in paid:
+                tally = tally.with_payoff(paid[id_], theirs=line[id_], share=share)
+            self.tally = tally  # a stroke: nothing is called from here on
+            del line[id_]
+            if id_ in paid:
+                del paid[id_]
+
     def tell(self, event: Told) -> None:
         """Apply a payoff; with `missing`, hold it until its decision's time is up."""
         id_, payoff, gradient, value = event
@@ -254,6 +315,8 @@ class Life:
             self._learn(id_, payoff, note, slope, value, event)
         else:  # payoffs that come before silence is known to be silence would be a biased sample
             self._hold(id_, payoff, note, value, event)
+        if self.line:
+            self.count_closed()
 
     def tell_open(self, told: list[Told]) -> None:
         """Apply those of several payoffs that were not told yet."""
@@ -306,6 +369,8 @@ class Life:
         if asked_in == 0 and bin_ > 0:
             self.asked_of[0] -= 1
             self.asked_of[bin_] += 1
+        if id_ in self.line:
+            self.paid[id_] = payoff
         if self.unheard is not None and event is not None:
             self.unheard += (event,)
 
@@ -317,8 +382,12 @@ class Life:
         model, (incumbent, spread) = self.model.copy(), self._read_from(event)
         warm_start.learn(model, *event)
         limits, constant = self._limits_of(incumbent)._replace(reach=spread), incumbent.constant
+        anew = self.beginning.share > 0.0 and incumbent is not self.incumbent
+        begun = self._begun()
         self.model, self.limits = model, limits  # a stroke: nothing is called from here on
         self.incumbent, self.constant = incumbent, constant
+        if anew:
+            self.tally, self.line, self.paid = begun
         if self.unheard is not None:
             self.unheard += (event,)
 

@@ -20,6 +20,7 @@ from continuarm.errors import ContinuarmError, InputError, SavedFileError, Setti
 from continuarm.live import events, saved_file, state, warm_start
 from continuarm.live.closings import EXPIRED, FORGOTTEN, TOLD, Stats
 from continuarm.live.decision import Bin, Decision, Decisions
+from continuarm.live.explanation import Explanation, explained
 from continuarm.live.export import export
 from continuarm.live.in_words import contexts_in_words
 from continuarm.live.incumbent import Affine, Start, incumbent_of
@@ -29,6 +30,7 @@ from continuarm.live.limits import Given, Within, within_of
 from continuarm.live.open_decisions import TTL, Waiting
 from continuarm.live.shell import Shell, counting_refusals
 from continuarm.live.tokens import Tokens
+from continuarm.live.uplift import Uplift, checked_share, uplift_of
 from continuarm.strokes import to_the_end
 
 __all__ = ["Context", "Policy", "Start", "load"]
@@ -53,6 +55,8 @@ class Policy(Shell):
     missing : the payoff of a decision whose time is up; payoffs told before are learned then, too,
         because those alone would be a biased sample. Without it the decision is forgotten, and
         what it would have taught is asked again.
+    share : of decisions that are the incumbent's, chosen by the policy's own draws, so that
+        `uplift` can say how much better ours are.
     rng : a seed, or a generator that yields one.
     name : what tables call it.
 
@@ -77,6 +81,7 @@ class Policy(Shell):
         ttl: int | None = TTL,
         ttl_seconds: float | None = None,
         missing: float | None = None,
+        share: float = 0.0,
         rng: np.random.Generator | int | None = None,
         name: str = "Policy",
     ) -> None:
@@ -97,7 +102,9 @@ class Policy(Shell):
         first = None if start is None else incumbent_of(context, decision, start)
         silence = None if missing is None else _missing(missing)
         waiting = Waiting.checked(ttl, ttl_seconds, silence)
-        beginning = Beginning(context, decision, partition, learner, first, key_of(rng), waiting)
+        part = checked_share(share)
+        key = key_of(rng)
+        beginning = Beginning(context, decision, partition, learner, first, key, waiting, part)
         self._begin(Life(beginning), name, Tokens())
         if silence is not None and self.uses_gradient:
             raise SettingsError(f"silence has no gradient, but got missing={missing!r}")
@@ -109,6 +116,7 @@ class Policy(Shell):
         other = self.copy(rng)
         other.forget_all()
         other.life.open.next_id = 0  # other draws, whose numbers begin anew
+        other.life.compare_anew()
         other._tokens.renew(0, 0)
         return other
 
@@ -218,6 +226,44 @@ class Policy(Shell):
             self._life.apply(events.TimePassed(at))
         return before - len(self._life.open.open)
 
+    def pause(self) -> None:
+        """Let every decision be the incumbent's, until `resume`.
+
+        Payoffs are still learned. `recommend` still says what is best.
+        """
+        self.gate.alone(self._pause, events.Paused())
+
+    def resume(self) -> None:
+        """Decide again."""
+        self.gate.alone(self._pause, events.Resumed())
+
+    def _pause(self, event: events.Paused | events.Resumed) -> None:
+        if self._life.paused != isinstance(event, events.Paused):
+            self._life.apply(event)
+
+    @property
+    def paused(self) -> bool:
+        """Whether every decision is the incumbent's at present."""
+        return self._life.paused
+
+    def uplift(self, confidence: float = 0.95) -> Uplift:
+        """How much better our decisions are than the incumbent's, of which `share` are tried.
+
+        The intervals are right at every moment at once: one may look every day, and stop when one
+        likes. Decisions count in the order in which they were asked, when all before them are told
+        or given up; those made while paused do not.
+        """
+        if self._life.beginning.share == 0.0:
+            raise SettingsError(
+                "`share` must be above 0, so that there is something to compare with, but got 0.0"
+            )
+        trusted = checks.number("confidence", confidence, least=0.5, most=0.999999)
+        return self.gate.alone(self._uplift, trusted)
+
+    def _uplift(self, confidence: float) -> Uplift:
+        self._life.count_closed()
+        return uplift_of(self._life.tally, len(self._life.line), confidence)
+
     def forget_all(self) -> None:
         """Forget every open decision, the oldest first; learn what `missing` has held back."""
         self.gate.alone(self._forget_all)
@@ -244,11 +290,11 @@ class Policy(Shell):
         own = self._life.incumbent.own
         return None if own is None else own.many(points)
 
-    def explain(self, context: Context = (), *, within: Given | None = None) -> dict[str, Any]:
+    def explain(self, context: Context = (), *, within: Given | None = None) -> Explanation:
         """The numbers behind a decision for a context: its bin, and what was learned there.
 
-        Boxes and decisions are in units; slopes, curvatures and noise are those of the payoff,
-        on the unit cube of decisions.
+        It is a dictionary; printed, it is text that needs no other. Boxes and decisions are in
+        units; slopes, curvatures and noise are those of the payoff, on the unit cube of decisions.
         """
         point = self.context.point(context)
         limits = None if within is None else within_of(within, self.decision)
@@ -266,7 +312,9 @@ class Policy(Shell):
             cut = (found["low"] > ends[0]) | (found["high"] < ends[1])
             names = (self.context.names, self.decision.names)
             found["in_words"] = contexts_in_words(found["chances"], cut.tolist(), *names)
-        return found
+        today = self._life.incumbent.at(point)
+        boxes = self.context, self.decision
+        return explained(found, point, today, *boxes, paused=self._life.paused)
 
     @counting_refusals
     def ask_many(self, contexts: Contexts, *, now: float | None = None) -> Decisions:
@@ -280,6 +328,7 @@ class Policy(Shell):
             points,
             np.array([d.value for d in decisions]).reshape(len(points), self.decision.dim),
             self._tokens.newest,
+            tuple(d.role for d in decisions),
         )
 
     def _ask_all(self, points: Array, starts: Array | None, now: float | None) -> list[Decision]:

@@ -120,6 +120,11 @@ class Shell:
         return self._life.beginning.waiting.missing
 
     @property
+    def share(self) -> float:
+        """Of decisions, how many are the incumbent's, to compare with."""
+        return self._life.beginning.share
+
+    @property
     def open_decisions(self) -> int:
         """How many decisions wait for their payoff."""
         return len(self._life.open.open) - len(self._life.open.held)

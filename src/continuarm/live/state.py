@@ -6,6 +6,7 @@ how much room they had.
 
 import json
 import math
+from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,12 @@ from continuarm.core.state import HEAD, ROWS_USED, SERIALS, State
 from continuarm.errors import SavedFileError, SettingsError
 from continuarm.live import registry
 from continuarm.live.affine_rule import AffineRule
+from continuarm.live.events import Paused
 from continuarm.live.incumbent import Incumbent, incumbent_of
 from continuarm.live.inputs import finite
 from continuarm.live.life import Beginning, Life
 from continuarm.live.open_decisions import BIN, NUMBER, Open, Waiting
+from continuarm.live.uplift import checked_share, tally_of
 
 __all__ = ["from_bytes", "to_bytes"]
 
@@ -44,6 +47,7 @@ Arrays = dict[str, NDArray[Any]]
 
 def to_bytes(life: Life) -> bytes:
     """The whole state of a life."""
+    life.count_closed()
     header, arrays = _header(life), _arrays(life)
     listed = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
     text = json.dumps(header | {"arrays": listed}, allow_nan=False)
@@ -96,6 +100,10 @@ def _header(life: Life) -> dict[str, Any]:
         "ids": [f"{id_:x}" for id_ in opened.open],
         "held": [f"{id_:x}" for id_ in opened.held],
         "now": life.now if math.isfinite(life.now) else None,
+        "share": beginning.share,
+        "paused": life.paused,
+        "line": [f"{id_:x}" for id_ in life.line],
+        "paid": [f"{id_:x}" for id_ in life.paid],
     }
 
 
@@ -121,6 +129,9 @@ def _arrays(life: Life) -> Arrays:
         "bins": np.array(columns[7], np.int64),
         "held": np.array(list(opened.held.values()), np.float64),
         "asked_per_bin": np.array(life.asked_per_bin, np.int64),
+        "theirs": np.array(list(life.line.values()), np.int64),
+        "paid": np.array(list(life.paid.values()), np.float64),
+        "tally": np.array(life.tally, np.float64),
     }
 
 
@@ -139,6 +150,7 @@ def _beginning(header: dict[str, Any], arrays: Arrays) -> Beginning:
         _incumbent(context, decision, arrays) if given else None,
         key,
         Waiting.checked(ttl, ttl_seconds, missing),
+        checked_share(header["share"]),
     )
 
 
@@ -200,6 +212,26 @@ def _restore(life: Life, header: dict[str, Any], arrays: Arrays) -> None:
     if counts[0] < unmade or any(d[BIN] > state.counts[SERIALS] for d in opened.values()):
         raise SavedFileError("open decisions must have been asked of a bin, but were not")
     life.asked_per_bin = counts.tolist()
+    _restore_comparison(life, header, arrays)
+
+
+def _restore_comparison(life: Life, header: dict[str, Any], arrays: Arrays) -> None:
+    """What is compared with the incumbent."""
+    if checks.flag("paused", header["paused"]):
+        life.apply(Paused())
+    line, paid = ([int(text, 16) for text in header[name]] for name in ("line", "paid"))
+    theirs, payoffs = arrays["theirs"].tolist(), arrays["paid"].tolist()
+    distinct = len(set(line)) == len(line) and len(set(paid)) == len(paid)
+    known = all(0 <= id_ < life.open.next_id for id_ in line)
+    closed = set(paid) <= set(line) and not set(paid) & set(life.open.open)
+    if not (distinct and known and closed) or set(theirs) - {0, 1}:
+        raise SavedFileError(f"decisions in line must be different and closed, but got {line}")
+    tally = arrays["tally"]
+    if line and life.beginning.share == 0.0:
+        raise SavedFileError(f"decisions are in line where there is a share, but got {line}")
+    life.line = OrderedDict((id_, flag == 1) for id_, flag in zip(line, theirs, strict=True))
+    life.paid = {id_: _payoff(life, z) for id_, z in zip(paid, payoffs, strict=True)}
+    life.tally = tally_of(tally.tolist())
 
 
 def _reach(life: Life, reach: NDArray[Any]) -> NDArray[Any]:

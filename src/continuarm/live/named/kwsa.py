@@ -48,7 +48,7 @@ def StaticKWSA(
     probe : `"forward"`, `"alternate"` (the sign alternates) or `"central"`.
     average : Polyak averaging: `recommend` and the next centre are the iterates' average.
     memory : keep about this many decisions of the policy in mind, for a payoff that drifts.
-    options : `ttl`, `ttl_seconds`, `missing` and `rng` of `Policy`.
+    options : `ttl`, `ttl_seconds`, `missing`, `share` and `rng` of `Policy`.
 
     >>> policy = StaticKWSA(Box([18], [90]), Box([1.0], [9.0]), horizon=10_000, curvature=2.0)
     >>> decision = policy.ask([37])

@@ -8,9 +8,11 @@ __all__ = ["PolicyOptions"]
 
 
 class PolicyOptions(TypedDict, total=False):
-    """What becomes of decisions without a payoff (docs/production.md), and the seed."""
+    """What becomes of decisions without a payoff (docs/production.md), what is compared with the
+    incumbent (docs/switching-on.md), and the seed."""
 
     ttl: int | None
     ttl_seconds: float | None
     missing: float | None
+    share: float
     rng: np.random.Generator | int | None

@@ -37,7 +37,7 @@ def UniformUCB(
     bins, arms : K and k, the cells per dimension of contexts and of decisions; default both
         `T^(1/(dx+dy+2α))`. Decisions are at the cells' centres.
     scale : factor of the bonus, 1 for payoffs between 0 and 1.
-    options : `ttl`, `ttl_seconds`, `missing` and `rng` of `Policy`.
+    options : `ttl`, `ttl_seconds`, `missing`, `share` and `rng` of `Policy`.
 
     >>> policy = UniformUCB(Box.unit(1), Box.unit(2), bins=1, arms=2)
     >>> [policy.ask([0.5]).value.tolist() for _ in range(4)]
