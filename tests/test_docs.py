@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import continuarm as ca
 from continuarm.cli import cli
 from continuarm.live.named import names
 from continuarm.live.named.by_name import maker_of
@@ -63,6 +64,8 @@ def test_every_command_option_policy_and_problem_is_documented() -> None:
 
 
 def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
+    customers = ca.Box([18, 0], [90, 2.5e5], names=["age", "income"])
+    ca.SurfaceSampling(customers, ca.Box.unit(1)).save(tmp_path / "shop.continuarm")
     for block in blocks(ROOT / "docs" / "command-line.md", "sh"):
         for line in block.splitlines():
             arguments = [

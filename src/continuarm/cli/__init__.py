@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from continuarm.cli.first_day import first_day
+from continuarm.cli.inspect import inspect
 from continuarm.cli.parameters import WholeNumber
 from continuarm.version import __version__
 
@@ -322,6 +323,7 @@ def reproduce(
 
 
 cli.add_command(first_day)
+cli.add_command(inspect)
 
 
 class _progress:

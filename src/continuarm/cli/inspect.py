@@ -1,0 +1,31 @@
+"""`continuarm inspect`: what a saved policy has learned, as tables and text."""
+
+import json
+
+import click
+
+__all__ = ["inspect"]
+
+MOST = 20  # bins that are shown unless all are asked for
+
+
+@click.command("inspect")
+@click.argument("file", metavar="FILE")
+@click.option(
+    "--context",
+    "contexts",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Explain the decision for a context, such as --context age=37 --context income=52000.",
+)
+@click.option("--all", "whole", is_flag=True, help=f"All bins, instead of the {MOST} largest.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
+def inspect(file: str, contexts: tuple[str, ...], whole: bool, as_json: bool) -> None:
+    """Print what a saved policy has learned.
+
+    FILE is what `policy.save` wrote.
+    """
+    from continuarm.cli.inspecting import inspected
+
+    found = inspected(file, contexts, None if whole else MOST)
+    click.echo(json.dumps(found.plain) if as_json else found.text)

@@ -1,0 +1,100 @@
+"""What `continuarm inspect` calls: the file, the tables, the explanation."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from continuarm.errors import InputError
+from continuarm.live.explanation import box_in_words, values_in_words
+from continuarm.live.policy import Policy, load
+from continuarm.table import Table
+
+__all__ = ["Inspected", "inspected"]
+
+
+class Inspected(NamedTuple):
+    """What was found, for people and for programs."""
+
+    text: str
+    plain: dict[str, Any]
+
+
+def inspected(file: str, contexts: Sequence[str], most: int | None) -> Inspected:
+    """What the policy of a file has learned; the largest bins first, at most so many."""
+    policy = load(file)
+    summary, bins = _summary(policy), _bins(policy)
+    shown = bins.rows if most is None else bins.rows[:most]
+    parts = [str(summary), f"{Table.of(bins.columns, shown)}"]
+    if len(shown) < len(bins.rows):
+        parts.append(f"and {len(bins.rows) - len(shown):,} more bins: --all")
+    plain: dict[str, Any] = {"policy": dict(summary.rows), "bins": bins.dicts()}
+    if contexts:
+        explanation = policy.explain(_context(policy, contexts))
+        parts.append(str(explanation))
+        plain["explanation"] = dict(explanation)
+    return Inspected("\n\n".join(parts), plain)
+
+
+def _summary(policy: Policy) -> Table:
+    """One line per fact."""
+    stats, names = policy.stats(), policy.decision.names
+    rows: list[tuple[str, Any]] = [
+        ("policy", policy.name),
+        ("contexts", _ranges(policy.context) or "none"),
+        ("decision", _ranges(policy.decision)),
+        ("payoffs in today's bins", sum(stats.payoffs_per_bin)),
+        ("decisions asked", stats.asked),
+        ("told", stats.told),
+        ("open", stats.open),
+        ("expired", stats.expired),
+        ("forgotten", stats.forgotten),
+        ("bins", stats.bins),
+        ("mean payoff lately", stats.mean_payoff),
+        ("paused", "yes" if policy.paused else "no"),
+    ]
+    if policy.reach is not None:
+        reach = zip(names, policy.reach.tolist(), strict=True)
+        rows.append(("reach", ", ".join(f"{name} ± {part:g}" for name, part in reach)))
+    if policy.share > 0.0:
+        rows += [("share of the incumbent", policy.share), ("uplift", str(policy.uplift()))]
+    return Table.of(("", "what"), rows)
+
+
+def _ranges(box: Any) -> str:
+    edges = zip(box.names, box.low.tolist(), box.high.tolist(), strict=True)
+    parts = [f"{f'{name} ' if box.named else ''}{low:g} to {high:g}" for name, low, high in edges]
+    return ", ".join(parts)
+
+
+def _bins(policy: Policy) -> Table:
+    """The bins, those with most payoffs first."""
+    found = sorted(policy.bins(), key=lambda one: -one.told)
+    rows = [
+        (
+            one.id,
+            box_in_words(one.low, one.high, policy.context),
+            one.told,
+            values_in_words(one.best, policy.decision),
+        )
+        for one in found
+    ]
+    return Table.of(("bin", "contexts", "payoffs", "best decision in its middle"), rows)
+
+
+def _context(policy: Policy, texts: Sequence[str]) -> Any:
+    given = dict[str, float]()
+    for text in texts:
+        name, _, value = text.rpartition("=")
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not name or name in given or math.isnan(number):
+            raise InputError(f"`NAME=NUMBER` is needed once for each name, but got {text!r}")
+        given[name] = number
+    if policy.context.named:
+        return given
+    wanted = list(policy.context.names)
+    if sorted(given) != sorted(wanted):
+        raise InputError(f"--context must give {wanted}, but got {list(given)}")
+    return [given[name] for name in wanted]
