@@ -137,14 +137,7 @@ def test_python_may_call_what_compiled_code_calls(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("""
 import math, numba
 from numba import types
-from continuarm.core.compiling import (
-    MATRIX,
-    VECTOR,
-    WHOLES,
-    compile_entry,
-    compiled,
-    compiled_large,
-)
+from continuarm.core.compiling import compile_entry, compiled, compiled_large
 @numba.njit
 def theirs(x): return int(3.0 * x) + abs(min(x, 2.0))
 @numba.njit

@@ -43,7 +43,7 @@ def follow_level(
     variance = row[SQUARES] / row[DEGREES]
     score = trust * offset * (error - 0.5 * offset) / variance  # eq. 20
     enough = max(FOLLOW, PER_COEFFICIENT * size_of(row))
-    enough += 0.5 * math.log(1.0 + row[AGE] / LONG)
+    enough += 0.5 * math.log(1.0 + row[AGE] / LONG)  # eq. 20'
     least = -REST if follows else -enough
     lead = row[LEAD] + min(max(score, -LARGEST_SCORE), LARGEST_SCORE)
     if follows:
