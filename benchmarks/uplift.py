@@ -133,7 +133,7 @@ def served(problem: ca.Problem, seed: int) -> Run:
         for one, payoff in waiting[t]:
             policy.tell(one, payoff)
             _look(looked, life, means)
-    return looked.run(life.tally)
+    return looked.run(life.comparison.tally)
 
 
 def all_drawn(kind: str, seeds: list[int]) -> list[Run]:
@@ -149,13 +149,13 @@ def all_served(world: str, seeds: list[int]) -> list[Run]:
 
 def _look(looked: Looked, life: Any, means: list[tuple[float, float]]) -> None:
     """What is true of the decisions that have been counted."""
-    n = life.tally.counted
+    n = life.comparison.tally.counted
     if n == 0:
         return
-    begun = life.tally.ours + life.tally.theirs - n
+    begun = life.comparison.tally.ours + life.comparison.tally.theirs - n
     looked.truths = [math.fsum(pair[i] for pair in means[begun : begun + n]) for i in (0, 1)]
     looked.truths = [looked.truths[i] - means[begun + n - 1][i] for i in (0, 1)]
-    looked.look(life.tally, n - 1, means[begun + n - 1])
+    looked.look(life.comparison.tally, n - 1, means[begun + n - 1])
 
 
 def row_of(name: str, runs: list[Run]) -> tuple[str, ...]:

@@ -269,9 +269,9 @@ def test_payoffs_count_in_the_order_of_asking_however_late_they_come() -> None:
     assert policies[1].uplift().counted == 0  # the first is open
     assert policies[1].uplift().waiting == 400
     policies[1].tell(asked[1][0], payoffs[0])
-    assert policies[0].life.tally == policies[1].life.tally
+    assert policies[0].life.comparison.tally == policies[1].life.comparison.tally
     assert policies[0].uplift() == policies[1].uplift()
-    assert not policies[1].life.paid
+    assert not policies[1].life.comparison.paid
 
 
 def test_what_is_lost_is_not_counted_and_silence_is_worth_what_it_is_said_to_be() -> None:
@@ -412,7 +412,7 @@ def test_an_event_that_is_not_what_the_incumbent_does_is_refused() -> None:
 def test_a_rehearsal_and_a_new_incumbent_begin_the_comparison_anew() -> None:
     policy = made(start=None)
     serve(policy, 100)
-    assert policy.rehearsed(7).life.tally == Tally()
+    assert policy.rehearsed(7).life.comparison.tally == Tally()
     assert policy.uplift().counted == 100
     rng = np.random.default_rng(0)
     log = {"age": rng.uniform(20, 80, 50), "price": rng.uniform(2, 3, 50)}

@@ -63,7 +63,7 @@ def _asked(life: Life, event: Asked) -> None:
         raise InputError(f"a decision needs a number, but got {event.id!r}")
     newest = life.open.next_id - 1
     asked_before = event.id <= newest and event.id >> COUNTER_BITS == newest >> COUNTER_BITS
-    if event.id in life.open.open or event.id in life.line or asked_before:
+    if event.id in life.open.open or event.id in life.comparison.line or asked_before:
         raise UnknownDecisionError(
             f"each decision needs a number of its own, but {event.id} was asked before"
         )

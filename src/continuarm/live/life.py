@@ -4,26 +4,22 @@ Whoever applies the same events to the same beginning has the same state, bit fo
 reads a clock, makes a token or draws from a generator.
 """
 
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from continuarm.box import Box
 from continuarm.core.compiling import Array
 from continuarm.core.draws import Key
-from continuarm.core.entries import OUTSIDE
-from continuarm.core.learners.protocol import LearnerOptions, reach
-from continuarm.core.model import NO_RULE, At, Limits, Model, limits_of
-from continuarm.core.partitions.protocol import PartitionOptions
-from continuarm.core.request import ALONE, FULL, INCUMBENT, NOTHING
+from continuarm.core.learners.protocol import reach
+from continuarm.core.model import Model, limits_of
+from continuarm.core.request import FULL
 from continuarm.errors import InputError
 from continuarm.live import log_rule, warm_start
 from continuarm.live.closings import EXPIRED, FORGOTTEN, TOLD, Note
+from continuarm.live.deciding import Beginning, Deciding, Seat
 from continuarm.live.events import (
-    BEST,
-    EXPLORED,
     INCUMBENTS,
     Asked,
     Event,
@@ -37,36 +33,18 @@ from continuarm.live.events import (
 )
 from continuarm.live.incumbent import Incumbent, always
 from continuarm.live.limits import Within
-from continuarm.live.open_decisions import OpenDecisions, Waiting
-from continuarm.live.uplift import Tally
+from continuarm.live.open_decisions import OpenDecisions
+from continuarm.live.uplift import Comparison
 from continuarm.strokes import to_the_end
 
-__all__ = ["Beginning", "Life", "Seat"]
+__all__ = ["Life"]
 
 NO_GRADIENT: Array = np.empty(0)
 LEAST_OF_REACH = 0.2  # of the learner's: a log without spread leaves something to try
 BIN_AND_ROLE = slice(4, 6)  # of an asked event
-new = tuple.__new__  # of a NamedTuple: twice as fast
 
 
-class Beginning(NamedTuple):
-    """What a life starts from; it never changes."""
-
-    context: Box
-    decision: Box
-    partition: PartitionOptions
-    learner: LearnerOptions
-    start: Incumbent | None  # None: nobody has said; the middle, until a log says more
-    key: Key  # the seed of all draws
-    waiting: Waiting
-    share: float = 0.0  # of decisions that are the incumbent's
-
-
-# Where a decision was made: the row that answered, whether its bin is made, the ticket.
-Seat = tuple[int, bool, int]
-
-
-class Life:
+class Life(Deciding):
     """The state of a policy: what it knows, and which decisions are open."""
 
     def __init__(self, beginning: Beginning) -> None:
@@ -84,9 +62,7 @@ class Life:
             None  # what listeners were not told yet, if there are any
         )
         self.paused = False
-        # What was compared with the incumbent; decisions that are to be counted in this order, and
-        # whether each is the incumbent's; what those paid that are closed.
-        self.tally, self.line, self.paid = self._begun()
+        self.comparison = Comparison(beginning.share)
         unlimited = limits_of(np.full(decision.dim, 0.5), reach(learner))
         self.limits = unlimited._replace(share=beginning.share)
         self.follow(beginning.start or always(context, decision, decision.centre))
@@ -97,88 +73,10 @@ class Life:
         vars(other).update(vars(self))
         other.model, other.open = self.model.copy(), self.open.copy()
         other.asked_of, other.unheard = self.asked_of.copy(), None
-        other.line, other.paid = self.line.copy(), self.paid.copy()
+        other.comparison = self.comparison.copy()
         if key is not None:
             other.beginning = self.beginning._replace(key=key)
         return other
-
-    def follow(self, incumbent: Incumbent) -> None:
-        """Let this be the incumbent from now on."""
-        self.limits = self._limits_of(incumbent)
-        self.incumbent, self.constant = incumbent, incumbent.constant
-
-    def _limits_of(self, incumbent: Incumbent) -> Limits:
-        """The limits of its requests."""
-        rule = NO_RULE if incumbent.own is not None else incumbent.numbers.rule
-        limits, constant = self.limits._replace(rule=rule), incumbent.constant
-        if constant is None:
-            return limits
-        return limits._replace(start=self.beginning.decision.to_unit(constant))
-
-    def start_for(self, context: Array) -> Array:
-        """What the incumbent would do for a context, on the unit cube."""
-        if self.constant is not None:
-            return self.limits.start
-        return self.beginning.decision.to_unit(self.incumbent.at(context))
-
-    @property
-    def start_at(self) -> At | None:
-        """The same for a context of the unit cube; None: for every context the same."""
-        if self.constant is not None:
-            return None
-        return lambda x: self.start_for(self.beginning.context.from_unit(x))
-
-    @property
-    def takes_values(self) -> bool:
-        """Whether it can learn from another value than the one that was decided."""
-        return self.model.stands_alone
-
-    def limits_within(self, within: Within | None, start: Array | None = None) -> Limits:
-        """The limits of a request on the unit cube, with a start of its own, in units, or not."""
-        decision, limits = self.beginning.decision, self.limits
-        if start is not None:
-            limits = limits._replace(start=decision.to_unit(start), rule=NO_RULE)
-        if within is None:
-            return limits
-        low, high = (decision.to_unit(decision.point(e)) for e in (within.low, within.high))
-        return limits._replace(low=low, high=high, whole=False)
-
-    def decide(
-        self,
-        context: Array,
-        at: float,
-        within: Within | None = None,
-        *,
-        start: Array | None = None,
-        draw: int | None = None,
-        explained: bool = True,
-    ) -> tuple[Asked, Seat]:
-        """Decide for a context, and change nothing: the event that hands the decision out.
-
-        The `start` is given if the incumbent is a function. If nobody listens to the event, it
-        need not be `explained` by its centre.
-        """
-        model, beginning = self.model, self.beginning
-        id_ = self.open.next_id if draw is None else draw
-        limits, allowed = self.limits, None
-        if within is not None or start is not None:
-            limits = self.limits_within(within, start)
-        if within is not None:
-            allowed = np.array([within.low, within.high])
-        value, centre, does = np.empty(model.dy), None, self.constant if start is None else start
-        if does is None:
-            does = np.empty(model.dy)  # it follows a rule
-        row, made, ticket, bin_ = model.decide(context, beginning.key, id_, limits, value, does)
-        if ticket <= OUTSIDE:
-            beginning.context.refuse(context, OUTSIDE - ticket)
-        if explained:
-            centre = _within(within, model.recommend(context[None, :], limits)[0])
-        role = BEST if ticket == NOTHING else EXPLORED
-        if ticket == INCUMBENT:
-            value, role, ticket = does.copy(), INCUMBENTS, self._ticket_of(INCUMBENTS)
-        value = _within(within, value)
-        asked = (id_, context, value, at, role, bin_, centre, does, allowed)
-        return new(Asked, asked), (row, made, ticket)
 
     def apply(self, event: Event) -> None:
         """Let an event happen, all of it or nothing, whatever a signal handler raises."""
@@ -231,7 +129,7 @@ class Life:
             self.now = at
         self.asked_of[bin_] += 1
         if compared:
-            self.line[id_] = theirs
+            self.comparison.line[id_] = theirs
         if self.unheard is not None:
             self.unheard += (event,)
 
@@ -265,46 +163,19 @@ class Life:
             )
         return seat
 
-    def _ticket_of(self, role: str) -> int:
-        """What can be learned of a decision with this role, which no stencil asked for.
-
-        Who counts what is asked has not asked for the incumbent's.
-        """
-        learns = self.model.stands_alone and not self.model.counts_asking
-        return NOTHING if role == BEST or (role == INCUMBENTS and not learns) else ALONE
-
     def _pause(self, paused: bool, event: Event) -> None:
         limits = self.limits._replace(share=1.0 if paused else self.beginning.share)
         self.paused, self.limits = paused, limits  # a stroke: nothing is called from here on
         if self.unheard is not None:
             self.unheard += (event,)
 
-    @staticmethod
-    def _begun() -> tuple[Tally, OrderedDict[int, bool], dict[int, float]]:
-        return Tally(), OrderedDict(), {}
-
     def compare_anew(self) -> None:
         """Forget what was compared with the incumbent."""
-        self.tally, self.line, self.paid = self._begun()
+        self.comparison = Comparison(self.beginning.share)
 
     def count_closed(self) -> None:
-        """Count what the decisions paid whose turn it is, and forget those that were lost.
-
-        The order is that of asking, whatever the order of payoffs: those that come late are not
-        like the others.
-        """
-        line, paid, share = self.line, self.paid, self.beginning.share
-        while line:
-            id_ = next(iter(line))
-            if id_ in self.open.open:
-                return
-            tally = self.tally
-            if id_ in paid:
-                tally = tally.with_payoff(paid[id_], theirs=line[id_], share=share)
-            self.tally = tally  # a stroke: nothing is called from here on
-            del line[id_]
-            if id_ in paid:
-                del paid[id_]
+        """Count what the decisions paid whose turn it is."""
+        self.comparison.count_closed(self.open.open)
 
     def tell(self, event: Told) -> None:
         """Apply a payoff; with `missing`, hold it until its decision's time is up."""
@@ -315,7 +186,7 @@ class Life:
             self._learn(id_, payoff, note, slope, value, event)
         else:  # payoffs that come before silence is known to be silence would be a biased sample
             self._hold(id_, payoff, note, value, event)
-        if self.line:
+        if self.comparison.line:
             self.count_closed()
 
     def tell_open(self, told: list[Told]) -> None:
@@ -369,8 +240,8 @@ class Life:
         if asked_in == 0 and bin_ > 0:
             self.asked_of[0] -= 1
             self.asked_of[bin_] += 1
-        if id_ in self.line:
-            self.paid[id_] = payoff
+        if id_ in self.comparison.line:
+            self.comparison.paid[id_] = payoff
         if self.unheard is not None and event is not None:
             self.unheard += (event,)
 
@@ -383,11 +254,11 @@ class Life:
         warm_start.learn(model, *event)
         limits, constant = self._limits_of(incumbent)._replace(reach=spread), incumbent.constant
         anew = self.beginning.share > 0.0 and incumbent is not self.incumbent
-        begun = self._begun()
+        begun = Comparison(self.beginning.share)
         self.model, self.limits = model, limits  # a stroke: nothing is called from here on
         self.incumbent, self.constant = incumbent, constant
         if anew:
-            self.tally, self.line, self.paid = begun
+            self.comparison = begun
         if self.unheard is not None:
             self.unheard += (event,)
 
@@ -447,23 +318,3 @@ class Life:
                 self._learn(id_, self.open.held[id_], self.open.closed.unchanged())
             else:
                 self.forget(id_)
-
-    def recommend(
-        self, contexts: Array, within: Within | None = None, starts: Array | None = None
-    ) -> Array:
-        """The best decisions known for contexts `(n, dx)`; starts are given for a function."""
-        units = None if starts is None else self.beginning.decision.to_unit(starts)
-        return _within(within, self.model.recommend(contexts, self.limits_within(within), units))
-
-    def explain(
-        self, context: Array, within: Within | None = None, start: Array | None = None
-    ) -> dict[str, Any]:
-        """The numbers behind a decision for a context."""
-        return self.model.explain(context, self.limits_within(within, start))
-
-
-def _within(within: Within | None, values: Array) -> Array:
-    """Decisions inside limits to the last digit: products are rounded."""
-    if within is not None:
-        np.minimum(np.maximum(values, within.low, out=values), within.high, out=values)
-    return values

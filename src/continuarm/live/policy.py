@@ -19,18 +19,19 @@ from continuarm.core.partitions.protocol import PartitionOptions
 from continuarm.errors import ContinuarmError, InputError, SavedFileError, SettingsError
 from continuarm.live import events, saved_file, state, warm_start
 from continuarm.live.closings import EXPIRED, FORGOTTEN, TOLD, Stats
+from continuarm.live.deciding import Beginning, new
 from continuarm.live.decision import Bin, Decision, Decisions
 from continuarm.live.explanation import Explanation, explained
 from continuarm.live.export import export
 from continuarm.live.in_words import contexts_in_words
 from continuarm.live.incumbent import Affine, Start, incumbent_of
 from continuarm.live.inputs import Context, Contexts, Many, Rows, finite, key_of
-from continuarm.live.life import Beginning, Life, new
+from continuarm.live.life import Life
 from continuarm.live.limits import Given, Within, within_of
 from continuarm.live.open_decisions import TTL, Waiting
 from continuarm.live.shell import Shell, counting_refusals
 from continuarm.live.tokens import Tokens
-from continuarm.live.uplift import Uplift, checked_share, uplift_of
+from continuarm.live.uplift import Uplift, checked_share
 from continuarm.strokes import to_the_end
 
 __all__ = ["Context", "Policy", "Start", "load"]
@@ -262,7 +263,7 @@ class Policy(Shell):
 
     def _uplift(self, confidence: float) -> Uplift:
         self._life.count_closed()
-        return uplift_of(self._life.tally, len(self._life.line), confidence)
+        return self._life.comparison.uplift(confidence)
 
     def forget_all(self) -> None:
         """Forget every open decision, the oldest first; learn what `missing` has held back."""

@@ -21,10 +21,11 @@ from continuarm.core.state import HEAD, ROWS_USED, SERIALS, State
 from continuarm.errors import SavedFileError, SettingsError
 from continuarm.live import registry
 from continuarm.live.affine_rule import AffineRule
+from continuarm.live.deciding import Beginning
 from continuarm.live.events import Paused
 from continuarm.live.incumbent import Incumbent, incumbent_of
 from continuarm.live.inputs import finite
-from continuarm.live.life import Beginning, Life
+from continuarm.live.life import Life
 from continuarm.live.open_decisions import BIN, NUMBER, Open, Waiting
 from continuarm.live.uplift import checked_share, tally_of
 
@@ -102,8 +103,8 @@ def _header(life: Life) -> dict[str, Any]:
         "now": life.now if math.isfinite(life.now) else None,
         "share": beginning.share,
         "paused": life.paused,
-        "line": [f"{id_:x}" for id_ in life.line],
-        "paid": [f"{id_:x}" for id_ in life.paid],
+        "line": [f"{id_:x}" for id_ in life.comparison.line],
+        "paid": [f"{id_:x}" for id_ in life.comparison.paid],
     }
 
 
@@ -129,9 +130,9 @@ def _arrays(life: Life) -> Arrays:
         "bins": np.array(columns[7], np.int64),
         "held": np.array(list(opened.held.values()), np.float64),
         "asked_per_bin": np.array(life.asked_per_bin, np.int64),
-        "theirs": np.array(list(life.line.values()), np.int64),
-        "paid": np.array(list(life.paid.values()), np.float64),
-        "tally": np.array(life.tally, np.float64),
+        "theirs": np.array(list(life.comparison.line.values()), np.int64),
+        "paid": np.array(list(life.comparison.paid.values()), np.float64),
+        "tally": np.array(life.comparison.tally, np.float64),
     }
 
 
@@ -229,9 +230,10 @@ def _restore_comparison(life: Life, header: dict[str, Any], arrays: Arrays) -> N
     tally = arrays["tally"]
     if line and life.beginning.share == 0.0:
         raise SavedFileError(f"decisions are in line where there is a share, but got {line}")
-    life.line = OrderedDict((id_, flag == 1) for id_, flag in zip(line, theirs, strict=True))
-    life.paid = {id_: _payoff(life, z) for id_, z in zip(paid, payoffs, strict=True)}
-    life.tally = tally_of(tally.tolist())
+    found = life.comparison
+    found.line = OrderedDict((id_, flag == 1) for id_, flag in zip(line, theirs, strict=True))
+    found.paid = {id_: _payoff(life, z) for id_, z in zip(paid, payoffs, strict=True)}
+    found.tally = tally_of(tally.tolist())
 
 
 def _reach(life: Life, reach: NDArray[Any]) -> NDArray[Any]:

@@ -19,13 +19,15 @@ every decision. docs/switching-on.md says under which conditions, benchmarks/upl
 """
 
 import math
+from collections import OrderedDict
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from continuarm import checks
 from continuarm.errors import SettingsError
 
-__all__ = ["Interval", "Tally", "Uplift", "checked_share", "tally_of", "uplift_of"]
+__all__ = ["Comparison", "Interval", "Tally", "Uplift", "checked_share", "tally_of", "uplift_of"]
 
 LEAST_SHARE = 0.001
 MOST = 2**52  # decisions
@@ -107,6 +109,49 @@ def _counts(tally: Tally) -> list[Any]:
     """As whole numbers, if they are."""
     numbers = (tally.ours, tally.theirs, tally.counted)
     return [int(n) if float(n).is_integer() else n for n in numbers]
+
+
+class Comparison:
+    """What is compared with the incumbent, a share of decisions.
+
+    tally : of the decisions that were counted.
+    line : those that will be, in this order, and whether each is the incumbent's.
+    paid : what those of them paid that are closed.
+    """
+
+    def __init__(self, share: float) -> None:
+        self.share, self.tally = share, Tally()
+        self.line: OrderedDict[int, bool] = OrderedDict()
+        self.paid: dict[int, float] = {}
+
+    def copy(self) -> "Comparison":
+        """An independent one."""
+        other = Comparison(self.share)
+        other.tally, other.line, other.paid = self.tally, self.line.copy(), self.paid.copy()
+        return other
+
+    def count_closed(self, open_: Container[int]) -> None:
+        """Count what the decisions paid whose turn it is, and forget those that were lost.
+
+        The order is that of asking, whatever the order of payoffs: those that come late are not
+        like the others.
+        """
+        line, paid = self.line, self.paid
+        while line:
+            id_ = next(iter(line))
+            if id_ in open_:
+                return
+            tally = self.tally
+            if id_ in paid:
+                tally = tally.with_payoff(paid[id_], theirs=line[id_], share=self.share)
+            self.tally = tally  # a stroke: nothing is called from here on
+            del line[id_]
+            if id_ in paid:
+                del paid[id_]
+
+    def uplift(self, confidence: float) -> "Uplift":
+        """What it says."""
+        return uplift_of(self.tally, len(self.line), confidence)
 
 
 class Interval(NamedTuple):

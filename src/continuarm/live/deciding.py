@@ -1,0 +1,156 @@
+"""Deciding: what a life answers now. It reads the state and changes nothing."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from continuarm.box import Box
+from continuarm.core.compiling import Array
+from continuarm.core.draws import Key
+from continuarm.core.entries import OUTSIDE
+from continuarm.core.learners.protocol import LearnerOptions
+from continuarm.core.model import NO_RULE, At, Limits, Model
+from continuarm.core.partitions.protocol import PartitionOptions
+from continuarm.core.request import ALONE, INCUMBENT, NOTHING
+from continuarm.live.events import BEST, EXPLORED, INCUMBENTS, Asked
+from continuarm.live.incumbent import Incumbent
+from continuarm.live.limits import Within
+from continuarm.live.open_decisions import OpenDecisions, Waiting
+
+__all__ = ["Beginning", "Deciding", "Seat"]
+
+new = tuple.__new__  # of a NamedTuple: twice as fast
+
+
+class Beginning(NamedTuple):
+    """What a life starts from; it never changes."""
+
+    context: Box
+    decision: Box
+    partition: PartitionOptions
+    learner: LearnerOptions
+    start: Incumbent | None  # None: nobody has said; the middle, until a log says more
+    key: Key  # the seed of all draws
+    waiting: Waiting
+    share: float = 0.0  # of decisions that are the incumbent's
+
+
+# Where a decision was made: the row that answered, whether its bin is made, the ticket.
+Seat = tuple[int, bool, int]
+
+
+class Deciding:
+    """What decides: the model, the incumbent, and the limits of requests."""
+
+    beginning: Beginning
+    model: Model
+    open: OpenDecisions
+    limits: Limits
+    incumbent: Incumbent
+    constant: Array | None  # what the incumbent does, if for every context the same
+
+    def follow(self, incumbent: Incumbent) -> None:
+        """Let this be the incumbent from now on."""
+        self.limits = self._limits_of(incumbent)
+        self.incumbent, self.constant = incumbent, incumbent.constant
+
+    def _limits_of(self, incumbent: Incumbent) -> Limits:
+        """The limits of its requests."""
+        rule = NO_RULE if incumbent.own is not None else incumbent.numbers.rule
+        limits, constant = self.limits._replace(rule=rule), incumbent.constant
+        if constant is None:
+            return limits
+        return limits._replace(start=self.beginning.decision.to_unit(constant))
+
+    def start_for(self, context: Array) -> Array:
+        """What the incumbent would do for a context, on the unit cube."""
+        if self.constant is not None:
+            return self.limits.start
+        return self.beginning.decision.to_unit(self.incumbent.at(context))
+
+    @property
+    def start_at(self) -> At | None:
+        """The same for a context of the unit cube; None: for every context the same."""
+        if self.constant is not None:
+            return None
+        return lambda x: self.start_for(self.beginning.context.from_unit(x))
+
+    @property
+    def takes_values(self) -> bool:
+        """Whether it can learn from another value than the one that was decided."""
+        return self.model.stands_alone
+
+    def limits_within(self, within: Within | None, start: Array | None = None) -> Limits:
+        """The limits of a request on the unit cube, with a start of its own, in units, or not."""
+        decision, limits = self.beginning.decision, self.limits
+        if start is not None:
+            limits = limits._replace(start=decision.to_unit(start), rule=NO_RULE)
+        if within is None:
+            return limits
+        low, high = (decision.to_unit(decision.point(e)) for e in (within.low, within.high))
+        return limits._replace(low=low, high=high, whole=False)
+
+    def decide(
+        self,
+        context: Array,
+        at: float,
+        within: Within | None = None,
+        *,
+        start: Array | None = None,
+        draw: int | None = None,
+        explained: bool = True,
+    ) -> tuple[Asked, Seat]:
+        """Decide for a context, and change nothing: the event that hands the decision out.
+
+        The `start` is given if the incumbent is a function. If nobody listens to the event, it
+        need not be `explained` by its centre.
+        """
+        model, beginning = self.model, self.beginning
+        id_ = self.open.next_id if draw is None else draw
+        limits, allowed = self.limits, None
+        if within is not None or start is not None:
+            limits = self.limits_within(within, start)
+        if within is not None:
+            allowed = np.array([within.low, within.high])
+        value, centre, does = np.empty(model.dy), None, self.constant if start is None else start
+        if does is None:
+            does = np.empty(model.dy)  # it follows a rule
+        row, made, ticket, bin_ = model.decide(context, beginning.key, id_, limits, value, does)
+        if ticket <= OUTSIDE:
+            beginning.context.refuse(context, OUTSIDE - ticket)
+        if explained:
+            centre = _within(within, model.recommend(context[None, :], limits)[0])
+        role = BEST if ticket == NOTHING else EXPLORED
+        if ticket == INCUMBENT:
+            value, role, ticket = does.copy(), INCUMBENTS, self._ticket_of(INCUMBENTS)
+        value = _within(within, value)
+        asked = (id_, context, value, at, role, bin_, centre, does, allowed)
+        return new(Asked, asked), (row, made, ticket)
+
+    def _ticket_of(self, role: str) -> int:
+        """What can be learned of a decision with this role, which no stencil asked for.
+
+        Who counts what is asked has not asked for the incumbent's.
+        """
+        learns = self.model.stands_alone and not self.model.counts_asking
+        return NOTHING if role == BEST or (role == INCUMBENTS and not learns) else ALONE
+
+    def recommend(
+        self, contexts: Array, within: Within | None = None, starts: Array | None = None
+    ) -> Array:
+        """The best decisions known for contexts `(n, dx)`; starts are given for a function."""
+        units = None if starts is None else self.beginning.decision.to_unit(starts)
+        return _within(within, self.model.recommend(contexts, self.limits_within(within), units))
+
+    def explain(
+        self, context: Array, within: Within | None = None, start: Array | None = None
+    ) -> dict[str, Any]:
+        """The numbers behind a decision for a context."""
+        return self.model.explain(context, self.limits_within(within, start))
+
+
+def _within(within: Within | None, values: Array) -> Array:
+    """Decisions inside limits to the last digit: products are rounded."""
+    if within is not None:
+        np.minimum(np.maximum(values, within.low, out=values), within.high, out=values)
+    return values
