@@ -23,12 +23,13 @@ from continuarm.core.compiling import (
     unpack,
 )
 from continuarm.core.draws import chance, fill_normal
+from continuarm.core.guards import allowed_start, hand_out, kind_of
 from continuarm.core.partitions.protocol import locate
-from continuarm.core.request import FULL, INCUMBENT, Region
-from continuarm.core.scaling import from_unit, to_unit
+from continuarm.core.request import EMPTY, FREE, FULL, INCUMBENT, Free, Region
+from continuarm.core.scaling import to_unit
 from continuarm.core.state import SERIAL, Space, State, space
 
-__all__ = ["COMMON", "LIMITS", "OUTSIDE", "Limits", "Setup"]
+__all__ = ["COMMON", "OUTSIDE", "Limits", "Setup", "limits_type"]
 
 OUTSIDE = FULL - 100  # as a ticket, less the dimension: the context is outside its box
 
@@ -56,9 +57,15 @@ class Limits(NamedTuple):
     rule: Array  # empty: the start is the same for every context
     whole: bool  # no limit but the cube
     share: float  # of decisions that are the incumbent's
+    guard: Any = FREE  # what else limits a decision; its class selects the code
 
 
-LIMITS = tuple_type(*(VECTOR,) * 5, types.boolean, types.float64, named=Limits)
+def limits_type(guard_class: type) -> Any:
+    """The compiled type of limits with a guard of this class."""
+    numbers = types.boolean, types.float64, kind_of(guard_class)
+    return tuple_type(*(VECTOR,) * 5, *numbers, named=Limits)
+
+
 COMMON = (
     tuple_type(VECTOR, VECTOR, WHOLES, VECTOR, named=Setup),
     tuple_type(VECTOR, MATRIX, MATRIX, MATRIX, named=State),
@@ -89,10 +96,9 @@ def scale_decision(setup: Setup, value: Array, y: Array) -> int:
 
 
 @compiled
-def unscale_decision(setup: Setup, y: Array, value: Array) -> None:
-    """A decision of the unit cube in its units."""
-    k, dy = 2 * setup.shape[0], setup.shape[1]
-    from_unit(setup.bounds[k : k + dy], setup.bounds[k + dy :], y, value)
+def unscale_decision(setup: Setup, region: Region, y: Array, work: Array, value: Array) -> bool:
+    """A decision of the unit cube in its units, as it is allowed; False: nothing is."""
+    return hand_out(region.guard, region, setup.bounds[2 * setup.shape[0] :], y, work, value)
 
 
 @compiled
@@ -138,12 +144,12 @@ def _recall(setup: Setup, here: Space, context: Array, value: Array) -> None:
 
 
 @cache
-def answer_entry(partition_class: type, learner_class: type) -> Any:
+def answer_entry(partition_class: type, learner_class: type, guard_class: type = Free) -> Any:
     """Decide with the numbers of a draw: fill `value`, and by a rule, in units, `start`.
 
     Returns the row that answers, whether its bin is made, the ticket, and the bin's number (0: not
-    made); or as the ticket the dimension in which the context is outside, below OUTSIDE. Where the
-    decision is the incumbent's, the ticket is INCUMBENT, and `value` is not filled.
+    made); or as the ticket the dimension in which the context is outside, below OUTSIDE, or EMPTY.
+    Where the decision is the incumbent's, the ticket is INCUMBENT, and `value` is not filled.
 
     With contexts to recommend for, it fills the best decisions known for them instead; `starts`
     are one each, or the incumbent's. One entry does both, because most of the code is the same,
@@ -153,7 +159,7 @@ def answer_entry(partition_class: type, learner_class: type) -> Any:
     def entry(setup, state, room, limits, given, asked_for):  # type: ignore[no-untyped-def]
         pcfg = unpack(partition_class, setup.partition)
         lcfg, here = unpack(learner_class, setup.learner), laid_out(setup, room)
-        region = Region(limits.low, limits.high, limits.whole)
+        region = Region(limits.low, limits.high, limits.whole, limits.guard)
         contexts, starts, values = asked_for
         rule, mine = limits.rule, here.start
         for t in range(contexts.shape[0]):
@@ -161,8 +167,12 @@ def answer_entry(partition_class: type, learner_class: type) -> Any:
             begin = start_for(setup, limits.start, rule, contexts[t], mine, mine)
             if starts.shape[0] > 0:
                 begin = starts[t]
+            holds, begin = allowed_start(limits.guard, region, begin, mine, here.work)
+            if not holds:
+                return 0, False, EMPTY, 0
             engine.recommend(pcfg, lcfg, state, here, region, begin, limits.reach)
-            unscale_decision(setup, here.best, values[t])
+            if not unscale_decision(setup, region, here.best, here.work, values[t]):
+                unscale_decision(setup, region, begin, here.work, values[t])
         if contexts.shape[0] > 0:
             return 0, False, 0, 0
         key, draw, server, context, value, start = given
@@ -170,20 +180,24 @@ def answer_entry(partition_class: type, learner_class: type) -> Any:
         if outside >= 0:
             return 0, False, OUTSIDE - outside, 0
         begin = start_for(setup, limits.start, rule, context, start, mine)
+        holds, begin = allowed_start(limits.guard, region, begin, mine, here.work)
+        if not holds:
+            return 0, False, EMPTY, 0
         if limits.share > 0.0 and chance(key, draw, server) < limits.share:
             row, made = engine.seat(pcfg, lcfg, state, here, begin)
             return row, made, INCUMBENT, int(state.rows[row, SERIAL]) if made else 0
         fill_normal(key, draw, server, here.xi)
         wish = region, begin, limits.reach
         row, made, ticket = engine.decide(pcfg, lcfg, state, here, *wish)
-        unscale_decision(setup, here.y, value)
+        if not unscale_decision(setup, region, here.y, here.work, value):
+            unscale_decision(setup, region, begin, here.work, value)
         return row, made, ticket, int(state.rows[row, SERIAL]) if made else 0
 
     given = tuple_type(WORDS, types.uint64, types.uint64, VECTOR, VECTOR, VECTOR)
     asked_for = tuple_type(MATRIX, MATRIX, MATRIX)
     found = tuple_type(_WHOLE, _FLAG, _WHOLE, _WHOLE)
-    signature = found(*COMMON, LIMITS, given, asked_for)
-    return compile_entry(entry, signature, classes=(partition_class, learner_class))
+    signature = found(*COMMON, limits_type(guard_class), given, asked_for)
+    return compile_entry(entry, signature, classes=(partition_class, learner_class, guard_class))
 
 
 @cache
@@ -261,5 +275,5 @@ def seat_entry(partition_class: type, learner_class: type) -> Any:
         locate(pcfg, state.nodes, here.x, here, True)
         return row, made
 
-    signature = tuple_type(_WHOLE, _FLAG)(*COMMON, LIMITS, VECTOR)
+    signature = tuple_type(_WHOLE, _FLAG)(*COMMON, limits_type(Free), VECTOR)
     return compile_entry(entry, signature, classes=(partition_class, learner_class))

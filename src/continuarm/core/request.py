@@ -1,16 +1,19 @@
 """What a learner is asked, what it is told, and what it says of that: bundles with names."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from continuarm.core.compiling import Array, compiled
 
 __all__ = [
     "ALONE",
+    "EMPTY",
+    "FREE",
     "FULL",
     "INCUMBENT",
     "NOTHING",
     "UNFORESEEN",
     "Foreseen",
+    "Free",
     "Learned",
     "Observation",
     "Region",
@@ -19,8 +22,16 @@ __all__ = [
 
 # Tickets below 0. ALONE: the payoff can be learned by itself, whoever asked. NOTHING: the payoff
 # teaches nothing. FULL is no ticket: the arrays are full, nothing was changed, enlarge them.
-# INCUMBENT: the decision is what the incumbent would do.
-ALONE, FULL, NOTHING, INCUMBENT = -1, -2, -3, -4
+# INCUMBENT: the decision is what the incumbent would do. EMPTY is none, either: limits and guards
+# together leave nothing.
+ALONE, FULL, NOTHING, INCUMBENT, EMPTY = -1, -2, -3, -4, -5
+
+
+class Free(NamedTuple):
+    """No guard but a box."""
+
+
+FREE = Free()
 
 
 class Region(NamedTuple):
@@ -29,6 +40,7 @@ class Region(NamedTuple):
     low: Array
     high: Array
     whole: bool  # no limit but the cube
+    guard: Any = FREE  # what else limits it; its class selects the code
 
 
 class Request(NamedTuple):

@@ -26,18 +26,19 @@ from continuarm.core.compiling import (
 from continuarm.core.draws import fill_normal
 from continuarm.core.entries import (
     COMMON,
-    LIMITS,
     Limits,
     Setup,
     laid_out,
+    limits_type,
     scale_context,
     scale_decision,
     scale_slope,
     start_for,
     unscale_decision,
 )
+from continuarm.core.guards import allowed_start
 from continuarm.core.learners.protocol import stands_alone
-from continuarm.core.request import FULL, Region
+from continuarm.core.request import FULL, Free, Region
 from continuarm.core.state import SERIAL, Space, State
 from continuarm.problems.feedback import NEVER
 from continuarm.problems.functions import gradient_at, mean_at, sample_at
@@ -91,9 +92,12 @@ class Late(NamedTuple):
     made_later: Any  # numbers of bins that were made after a decision was asked there
 
 
-WORLD = tuple_type(LIMITS, WHOLES, WORDS, types.npy_rng, named=World)
 BLOCK = tuple_type(MATRIX, VECTOR, VECTOR, MATRIX, VECTOR, WHOLES, named=Block)
 LATE = tuple_type(WHOLES, WHOLES, WHOLES, MATRIX, types.int64[:, ::1], WHOLES, named=Late)
+
+
+def _world_type(guard_class: type) -> Any:
+    return tuple_type(limits_type(guard_class), WHOLES, WORDS, types.npy_rng, named=World)
 
 
 class Made(NamedTuple):
@@ -127,12 +131,15 @@ def _ask(
     scale_context(setup, context, space.x)
     fill_normal(world.key, np.uint64(plan[DRAW] + t), ZERO, space.xi)
     start = start_for(setup, limits.start, limits.rule, context, space.start, space.start)
-    wish = Region(limits.low, limits.high, True), start, limits.reach
+    region = Region(limits.low, limits.high, True, limits.guard)
+    _, start = allowed_start(limits.guard, region, start, space.start, space.work)
+    wish = region, start, limits.reach
     answers, made, ticket = engine.decide(pcfg, lcfg, state, space, *wish)
     row = engine.asked(pcfg, lcfg, state, space, answers, made, ticket)
     if row == FULL:
         return Made(row, False, ticket, 0, 0.0, 0.0, True)
-    unscale_decision(setup, space.y, value)
+    if not unscale_decision(setup, region, space.y, space.work, value):
+        unscale_decision(setup, region, start, space.work, value)
     if stands_alone(lcfg):
         scale_decision(setup, value, space.y)  # what is learned is what was done
     expected = mean_at(world.functions[0])(context, value)
@@ -163,7 +170,7 @@ def _refuse(plan: Any, numbers: Array, one: Made) -> None:
 
 
 @cache
-def run_entry(partition_class: type, learner_class: type) -> Any:
+def run_entry(partition_class: type, learner_class: type, guard_class: type = Free) -> Any:
     """The loop of payoffs that are told at once.
 
     Returns the decision of the block that it reached: before STOP when the arrays are full. Then
@@ -204,8 +211,8 @@ def run_entry(partition_class: type, learner_class: type) -> Any:
         numbers[REGRET], numbers[LEAST] = regret, least
         return plan[STOP]
 
-    signature = types.int64(*COMMON, WORLD, BLOCK, WHOLES, VECTOR)
-    return compile_entry(entry, signature, classes=(partition_class, learner_class))
+    signature = types.int64(*COMMON, _world_type(guard_class), BLOCK, WHOLES, VECTOR)
+    return compile_entry(entry, signature, classes=(partition_class, learner_class, guard_class))
 
 
 @cache
@@ -267,7 +274,7 @@ def _tell(
 
 
 @cache
-def run_late_entry(partition_class: type, learner_class: type) -> Any:
+def run_late_entry(partition_class: type, learner_class: type, guard_class: type = Free) -> Any:
     """The loop of payoffs that come late or never.
 
     Before a decision is asked, the one of `ttl` decisions ago is given up if it is still open, or
@@ -318,5 +325,5 @@ def run_late_entry(partition_class: type, learner_class: type) -> Any:
             plan[PENDING] = 0
         return plan[STOP]
 
-    signature = types.int64(*COMMON, WORLD, BLOCK, WHOLES, VECTOR, LATE)
-    return compile_entry(entry, signature, classes=(partition_class, learner_class))
+    signature = types.int64(*COMMON, _world_type(guard_class), BLOCK, WHOLES, VECTOR, LATE)
+    return compile_entry(entry, signature, classes=(partition_class, learner_class, guard_class))

@@ -14,7 +14,7 @@ import numpy as np
 
 from continuarm import checks
 from continuarm.core.compiling import Array, compiled, compiled_large, copy_into
-from continuarm.core.learners.boxed_peak import climb
+from continuarm.core.guards import climb_in, limits, settle_unit
 from continuarm.core.learners.gradient_fit import (
     AGE,
     DEGREES,
@@ -189,8 +189,11 @@ def _highest(
             low[j] = -1.0 if whole else 2.0 * request.region.low[first + j] - 1.0
             high[j] = 1.0 if whole else 2.0 * request.region.high[first + j] - 1.0
         slopes, bends, twists = work[:b], work[b : 2 * b], work[2 * b : k]
-        v, region = y[first : first + b], Region(low, high, False)
-        climb(slopes, bends, twists, region, work[k + 2 * b :], v)
+        v, guard = y[first : first + b], request.region.guard
+        here = Region(low, high, False, guard)
+        if not climb_in(guard, slopes, bends, twists, here, work[k + 2 * b :], v):
+            for j in range(b):
+                v[j] = 2.0 * request.start[first + j] - 1.0
         for j in range(b):
             v[j] = 0.5 + 0.5 * v[j]
 
@@ -199,8 +202,10 @@ def _highest(
 def best(cfg: GradientSurfaceConfig, row: Array, request: Request, work: Array, y: Array) -> None:
     if row[LARGEST] == 0.0:
         copy_into(y, row[START : START + cfg.dy])
+        region = request.region
+        settle_unit(region.guard, region, region.low, region.high, request.start, work, y)
     else:
-        _highest(cfg, row, request, True, work, y)
+        _highest(cfg, row, request, not limits(request.region.guard), work, y)
         if not request.region.whole and not is_inside(request.region, y):
             _highest(cfg, row, request, False, work, y)
     clip_into(request.region, y)

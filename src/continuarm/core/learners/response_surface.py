@@ -215,7 +215,7 @@ def decide(
     cfg: ResponseSurfaceConfig, row: Array, pool: Array, request: Request, work: Array, y: Array
 ) -> int:
     if is_early(cfg, row):
-        decide_early(cfg, row, request, y)
+        decide_early(cfg, row, request, work, y)
     else:
         decide_by_draw(cfg, row, request, work, y)
     clip_into(request.region, y)

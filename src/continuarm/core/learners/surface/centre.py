@@ -5,8 +5,9 @@ Legend: v0 the start and v̂ the peak of the fitted surface, in [-1, 1]^dy; f th
 
 import math
 
-from continuarm.core.compiling import Array, compiled, compiled_large, fill
-from continuarm.core.learners.boxed_peak import climb, peak
+from continuarm.core.compiling import Array, compiled, compiled_large, copy_into, fill
+from continuarm.core.guards import climb_in, limits
+from continuarm.core.learners.boxed_peak import peak
 from continuarm.core.learners.surface.features import legendre
 from continuarm.core.learners.surface.layout import (
     DEGREES,
@@ -23,7 +24,7 @@ from continuarm.core.learners.surface.layout import (
 from continuarm.core.learners.surface.triangle import begin_of, spread
 from continuarm.core.request import Region, Request
 
-__all__ = ["centre", "fill_gates", "highest", "least_trust"]
+__all__ = ["centre", "fill_gates", "fill_tried", "highest", "least_trust"]
 
 STEPS = 64  # between the start and the peak
 PER_DIMENSION = 0.5
@@ -58,18 +59,18 @@ def fill_gates(cfg: ResponseSurfaceConfig, row: Array, gates: Array) -> None:
 @compiled_large
 def highest(
     cfg: ResponseSurfaceConfig, theta: Array, region: Region, work: Array, v: Array
-) -> None:
-    """Where in a region of [-1, 1]^dy the surface is highest (eq. 6).
+) -> bool:
+    """Where in a region of [-1, 1]^dy the surface is highest (eq. 6); False: nothing is allowed.
 
     theta : the coefficients of the decision.
     """
     dy = cfg.dy
-    slopes, bends = theta[:dy], theta[dy : 2 * dy]
-    if cfg.terms > 2 * dy:
-        climb(slopes, bends, theta[2 * dy : cfg.terms], region, work, v)
-    else:
-        for j in range(dy):
-            v[j] = peak(slopes[j], bends[j], region.low[j], region.high[j])
+    slopes, bends, twists = theta[:dy], theta[dy : 2 * dy], theta[2 * dy : cfg.terms]
+    if cfg.terms > 2 * dy or limits(region.guard):
+        return climb_in(region.guard, slopes, bends, twists, region, work, v)
+    for j in range(dy):
+        v[j] = peak(slopes[j], bends[j], region.low[j], region.high[j])
+    return True
 
 
 @compiled
@@ -77,6 +78,17 @@ def least_trust(cfg: ResponseSurfaceConfig, row: Array) -> float:
     """z s√w of eq. 12."""
     z = 1.0 + 2.0 * size_of(row) / row[KNOWN] + PER_DIMENSION * (math.sqrt(cfg.dy) - 1.0)
     return float(z * math.sqrt(row[WEIGHT] * row[SQUARES] / row[DEGREES]))
+
+
+@compiled
+def fill_tried(row: Array, request: Request, low: Array, high: Array, v0: Array) -> None:
+    """What was tried, and the start, within the region; all in [-1, 1]^dy."""
+    region, dy = request.region, v0.shape[0]
+    for j in range(dy):
+        start = min(max(request.start[j], region.low[j]), region.high[j])
+        low[j] = 2.0 * max(region.low[j], min(row[TRIED + j], start)) - 1.0
+        high[j] = 2.0 * min(region.high[j], max(row[TRIED + dy + j], start)) - 1.0
+        v0[j] = 2.0 * start - 1.0
 
 
 @compiled_large
@@ -94,13 +106,11 @@ def centre(
     p, dy, first = size_of(row), cfg.dy, first_of(row)
     a, b, rest = work[:p], work[p : 2 * p], work[2 * p + 3 * dy :]
     low, high = work[2 * p : 2 * p + dy], work[2 * p + dy : 2 * p + 2 * dy]
-    best, region = work[2 * p + 2 * dy : 2 * p + 3 * dy], request.region
-    for j in range(dy):
-        start = min(max(request.start[j], region.low[j]), region.high[j])
-        low[j] = 2.0 * max(region.low[j], min(row[TRIED + j], start)) - 1.0
-        high[j] = 2.0 * min(region.high[j], max(row[TRIED + dy + j], start)) - 1.0
-        c[j] = 2.0 * start - 1.0
-    highest(cfg, mean[first:], Region(low, high, False), rest, best)
+    best = work[2 * p + 2 * dy : 2 * p + 3 * dy]
+    fill_tried(row, request, low, high, c)
+    region = Region(low, high, False, request.region.guard)
+    if not highest(cfg, mean[first:], region, rest, best):
+        copy_into(best, c)
     _fill_way(cfg, row, request.u, c, best, a, b)
     gain = bend = 0.0
     for k in range(first, first + cfg.terms):

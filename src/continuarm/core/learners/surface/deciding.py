@@ -5,8 +5,9 @@ Legend: v = 2y - 1 the decision in [-1, 1]^dy, ξ standard normal numbers.
 
 import math
 
-from continuarm.core.compiling import Array, compiled, compiled_large, fill
-from continuarm.core.learners.surface.centre import centre, fill_gates, highest
+from continuarm.core.compiling import Array, compiled, compiled_large, copy_into, fill
+from continuarm.core.guards import limits, settle, settle_unit
+from continuarm.core.learners.surface.centre import centre, fill_gates, fill_tried, highest
 from continuarm.core.learners.surface.features import at_context
 from continuarm.core.learners.surface.layout import (
     DEGREES,
@@ -42,18 +43,23 @@ def _explores(row: Array, xi: float) -> bool:
 
 
 @compiled
-def decide_early(cfg: ResponseSurfaceConfig, row: Array, request: Request, y: Array) -> None:
+def decide_early(
+    cfg: ResponseSurfaceConfig, row: Array, request: Request, work: Array, y: Array
+) -> None:
     """Uniform within reach of the start; without a reach in the middle of the box."""
-    low, high = request.region.low, request.region.high
+    dy, region, low, high = cfg.dy, request.region, request.region.low, request.region.high
+    lowest, highest = work[:dy], work[dy : 2 * dy]
     side = cfg.middle if row[KNOWN] < size(cfg) + 3 else 1.0
-    for j in range(cfg.dy):
+    for j in range(dy):
         middle, half = 0.5 * (low[j] + high[j]), side * (0.5 * (high[j] - low[j]))
         bottom, top = middle - half, middle + half
         if cfg.reach > 0.0:
             start = min(max(request.start[j], low[j]), high[j])
             bottom = max(low[j], start - request.reach[j])
             top = min(high[j], start + request.reach[j])
+        lowest[j], highest[j] = bottom, top
         y[j] = _uniform(request.xi[j], bottom, top)
+    settle_unit(region.guard, region, lowest, highest, request.start, work[2 * dy :], y)
 
 
 @compiled_large
@@ -68,6 +74,7 @@ def decide_by_draw(
     region = request.region
     for j in range(dy):
         low[j], high[j] = 2.0 * region.low[j] - 1.0, 2.0 * region.high[j] - 1.0
+        c[j] = 2.0 * request.start[j] - 1.0
     fill(gates, 1.0)
     if cfg.reach > 0.0:
         fill_gates(cfg, row, gates)
@@ -80,11 +87,15 @@ def decide_by_draw(
         for j in range(dy):
             half = 2.0 * request.reach[j]  # v goes from -1 to 1
             low[j], high[j] = max(low[j], c[j] - half), min(high[j], c[j] + half)
-    if cfg.reach > 0.0 and _explores(row, request.xi[0]):
+    explores = cfg.reach > 0.0 and _explores(row, request.xi[0])
+    if explores:
         for j in range(dy):
             y[j] = _uniform(request.xi[1 + j], low[j], high[j])
-    else:
-        highest(cfg, drawn[first:], Region(low, high, False), rest, y)
+    elif not highest(cfg, drawn[first:], Region(low, high, False, region.guard), rest, y):
+        explores = True
+        copy_into(y, c)
+    if explores:
+        settle(region.guard, region, low, high, c, rest, y)
     for j in range(dy):
         y[j] = 0.5 + 0.5 * y[j]
 
@@ -106,15 +117,18 @@ def fill_best(
         for j in range(dy):
             y[j] = 0.5 + 0.5 * y[j]
         return
+    if limits(request.region.guard):
+        _fill_allowed(cfg, row, request, mean, rest, y)
+        return
     low, high, rest = rest[:dy], rest[dy : 2 * dy], rest[2 * dy :]
     fill(low, -1.0)
     fill(high, 1.0)
-    _highest_tried(cfg, row, mean, Region(low, high, True), rest, y)
+    _highest_tried(cfg, row, mean, Region(low, high, True, request.region.guard), rest, y)
     if not is_inside(request.region, y):
         for j in range(dy):
             low[j] = 2.0 * request.region.low[j] - 1.0
             high[j] = 2.0 * request.region.high[j] - 1.0
-        _highest_tried(cfg, row, mean, Region(low, high, False), rest, y)
+        _highest_tried(cfg, row, mean, Region(low, high, False, request.region.guard), rest, y)
 
 
 @compiled
@@ -124,3 +138,16 @@ def _highest_tried(
     highest(cfg, mean[first_of(row) :], region, work, y)
     for j in range(cfg.dy):
         y[j] = min(max(0.5 + 0.5 * y[j], row[TRIED + j]), row[TRIED + cfg.dy + j])
+
+
+@compiled
+def _fill_allowed(
+    cfg: ResponseSurfaceConfig, row: Array, request: Request, mean: Array, work: Array, y: Array
+) -> None:
+    """The same among what is allowed: between the lowest and the highest tried, and the start."""
+    dy, guard = cfg.dy, request.region.guard
+    low, high = work[:dy], work[dy : 2 * dy]
+    fill_tried(row, request, low, high, y)
+    highest(cfg, mean[first_of(row) :], Region(low, high, False, guard), work[2 * dy :], y)
+    for j in range(dy):
+        y[j] = 0.5 + 0.5 * y[j]
