@@ -11,6 +11,10 @@
     ├── BusyError (RuntimeError)     a policy that was called from inside a call of it
     ├── SavedFileError (ValueError)  a file that `load` or a table's reader cannot take
     │   └── MissingFileError (FileNotFoundError)   a file, or the folder of one, that is not there
+    ├── StoreError (RuntimeError)    a store that cannot be used as it is
+    │   ├── UnavailableError         it does not answer now, or is full: try again
+    │   ├── UnknownExperimentError (KeyError)   an experiment that nobody has created
+    │   └── ExperimentConflictError  what an experiment is, or was given, speaks against it
     └── MissingExtraError (ImportError)   an optional part that is not installed
 
 Every message states the rule first and then the value that broke it.
@@ -21,6 +25,7 @@ __all__ = [
     "BestDecisionWarning",
     "BusyError",
     "ContinuarmError",
+    "ExperimentConflictError",
     "ExpiredDecisionError",
     "InputError",
     "MissingExtraError",
@@ -30,7 +35,10 @@ __all__ = [
     "SavedFileError",
     "SettingsError",
     "StepWarning",
+    "StoreError",
+    "UnavailableError",
     "UnknownDecisionError",
+    "UnknownExperimentError",
 ]
 
 
@@ -78,6 +86,24 @@ class SavedFileError(ContinuarmError, ValueError):
 
 class MissingFileError(SavedFileError, FileNotFoundError):
     """A file that should be read, or the folder that it should be written to, is not there."""
+
+
+class StoreError(ContinuarmError, RuntimeError):
+    """A store cannot be used as it is: of a newer version, damaged, closed."""
+
+
+class UnavailableError(StoreError):
+    """A store does not answer now, or is full; nothing is half done."""
+
+
+class UnknownExperimentError(StoreError, KeyError):
+    """Nobody has created an experiment of this name."""
+
+    __str__ = Exception.__str__
+
+
+class ExperimentConflictError(StoreError):
+    """An experiment has other settings, or is archived."""
 
 
 class MissingExtraError(ContinuarmError, ImportError):

@@ -1,0 +1,165 @@
+"""MemoryStore: ledgers that live as long as the process, for tests and rehearsals."""
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from threading import Condition
+
+from continuarm.store.protocol import MOST_READ
+from continuarm.store.records import Entry, Experiment, Outcome, Record, Snapshot
+from continuarm.store.rules import (
+    adoptable,
+    appendable,
+    erasable,
+    named,
+    same_settings,
+    storable,
+    storable_group,
+    there_already,
+    unknown,
+)
+from continuarm.store.settling import Known, settle
+
+__all__ = ["MemoryStore"]
+
+
+@dataclass
+class _Ledger:
+    experiment: Experiment
+    records: list[Record] = field(default_factory=list)  # those after `begins`
+    known: Known = field(default_factory=lambda: Known({}, {}, {}))
+    snapshots: dict[tuple[int, str], Snapshot] = field(default_factory=dict)
+
+
+class MemoryStore:
+    """Ledgers in this process.
+
+    >>> store = MemoryStore()
+    >>> store.create("prices", "{}").head
+    0
+    >>> [outcome] = store.append("prices", [Entry("asked", "{}", opens="1")])
+    >>> outcome.record.position
+    1
+    """
+
+    def __init__(self) -> None:
+        self._ledgers: dict[str, _Ledger] = {}
+        self._changed = Condition()
+
+    def _ledger(self, name: str) -> _Ledger:
+        if name not in self._ledgers:
+            raise unknown(name)
+        return self._ledgers[name]
+
+    def create(self, name: str, settings: str) -> Experiment:
+        """See `Store`."""
+        storable(settings)
+        with self._changed:
+            if named(name) not in self._ledgers:
+                self._ledgers[name] = _Ledger(Experiment(name, settings))
+            return same_settings(self._ledgers[name].experiment, settings)
+
+    def experiment(self, name: str) -> Experiment:
+        """See `Store`."""
+        return self._ledger(name).experiment
+
+    def experiments(self) -> list[Experiment]:
+        """See `Store`."""
+        with self._changed:
+            return [self._ledgers[name].experiment for name in sorted(self._ledgers)]
+
+    def archive(self, name: str, archived: bool = True) -> None:
+        """See `Store`."""
+        with self._changed:
+            ledger = self._ledger(name)
+            ledger.experiment = ledger.experiment._replace(archived=archived)
+
+    def number(self, name: str) -> int:
+        """See `Store`."""
+        with self._changed:
+            ledger = self._ledger(name)
+            number = ledger.experiment.numbers + 1
+            ledger.experiment = ledger.experiment._replace(numbers=number)
+            return number
+
+    def append(self, name: str, group: Sequence[Entry], onto: int | None = None) -> list[Outcome]:
+        """See `Store`."""
+        storable_group(group)
+        with self._changed:
+            ledger = self._ledger(name)
+            experiment = appendable(ledger.experiment)
+            now = max(experiment.time, time.time())
+            outcomes = settle(group, experiment.head, now, ledger.known, onto)
+            added = [o.record for o in outcomes if o.refused is None and o.record is not None]
+            if added:
+                ledger.records += added
+                ledger.experiment = experiment._replace(head=added[-1].position, time=now)
+                self._changed.notify_all()
+            return outcomes
+
+    def read(self, name: str, after: int, most: int = MOST_READ) -> list[Record]:
+        """See `Store`."""
+        with self._changed:
+            ledger = self._ledger(name)
+            first = max(after - ledger.experiment.begins, 0)
+            return ledger.records[first : first + most]
+
+    def opening(self, name: str, decision: str) -> Record | None:
+        """See `Store`."""
+        return self._ledger(name).known.opened.get(decision)
+
+    def closing(self, name: str, decision: str) -> Record | None:
+        """See `Store`."""
+        return self._ledger(name).known.closed.get(decision)
+
+    def keyed(self, name: str, key: str) -> Record | None:
+        """See `Store`."""
+        return self._ledger(name).known.keyed.get(key)
+
+    def wait(self, name: str, after: int, seconds: float) -> bool:
+        """See `Store`."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self.experiment(name).head > after, seconds)
+
+    def keep(self, name: str, snapshot: Snapshot) -> Snapshot:
+        """See `Store`."""
+        with self._changed:
+            place = (snapshot.position, snapshot.version)
+            return self._ledger(name).snapshots.setdefault(place, snapshot)
+
+    def newest(self, name: str, version: str) -> Snapshot | None:
+        """See `Store`."""
+        with self._changed:
+            found = [s for s in self._ledger(name).snapshots.values() if s.version == version]
+            return max(found, key=lambda s: s.position, default=None)
+
+    def snapshots(self, name: str) -> list[Snapshot]:
+        """See `Store`."""
+        with self._changed:
+            return sorted(self._ledger(name).snapshots.values())
+
+    def adopt(
+        self, experiment: Experiment, records: Iterable[Record], snapshots: Iterable[Snapshot]
+    ) -> None:
+        """See `Store`."""
+        adopted = list(adoptable(experiment, records))
+        kept = {(snapshot.position, snapshot.version): snapshot for snapshot in snapshots}
+        with self._changed:
+            if named(experiment.name) in self._ledgers:
+                raise there_already(experiment)
+            known = Known.of(adopted)
+            self._ledgers[experiment.name] = _Ledger(experiment, adopted, known, kept)
+
+    def erase(self, name: str, until: int) -> None:
+        """See `Store`."""
+        with self._changed:
+            ledger = self._ledger(name)
+            kept = {at: s for at, s in ledger.snapshots.items() if at[0] >= until}
+            erasable(ledger.experiment, until, any(at[0] == until for at in kept))
+            ledger.records = ledger.records[until - ledger.experiment.begins :]
+            ledger.known = Known.of(ledger.records)
+            ledger.experiment = ledger.experiment._replace(begins=until)
+            ledger.snapshots = kept
+
+    def close(self) -> None:
+        """See `Store`."""

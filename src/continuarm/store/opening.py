@@ -1,0 +1,45 @@
+"""open_store: the store of an address."""
+
+import os
+from pathlib import Path
+
+from continuarm.errors import SettingsError
+from continuarm.store.memory import MemoryStore
+from continuarm.store.protocol import Store
+from continuarm.store.sql import SqlStore
+from continuarm.store.sqlite import SqliteDatabase
+
+__all__ = ["open_store"]
+
+POSTGRESQL = ("postgresql://", "postgres://")
+
+
+def open_store(address: str | os.PathLike[str]) -> Store:
+    """Open a store, and make it if it is not there.
+
+    Parameters
+    ----------
+    address : the path of a file, which holds a SQLite database; `postgresql://…`, as libpq takes
+        it; or `:memory:`, which is gone when the process ends.
+
+    >>> store = open_store(":memory:")
+    >>> store.create("prices", "{}").name
+    'prices'
+    """
+    if isinstance(address, Path):
+        return SqlStore(SqliteDatabase(address))
+    if not isinstance(address, str) or not address:
+        raise SettingsError(
+            f"a store is the path of a file or postgresql://…, but got {address!r}"
+        )
+    if address == ":memory:":
+        return MemoryStore()
+    if address.startswith(POSTGRESQL):
+        from continuarm.store.postgresql import PostgresqlDatabase
+
+        return SqlStore(PostgresqlDatabase(address))
+    if "://" in address:
+        raise SettingsError(
+            f"a store is the path of a file or postgresql://…, but got {address!r}"
+        )
+    return SqlStore(SqliteDatabase(address))

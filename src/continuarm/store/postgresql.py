@@ -1,0 +1,159 @@
+"""PostgresqlDatabase: a store that servers on several machines share, through psycopg.
+
+A transaction that appends locks its experiment's row first. So positions are given and become
+visible in one order, while other experiments go on.
+"""
+
+import re
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from threading import Condition, Thread
+from typing import Any
+
+from continuarm.errors import MissingExtraError, StoreError, UnavailableError
+from continuarm.store import schema
+from continuarm.store.sql import Row, Session
+
+try:
+    import psycopg
+    from psycopg_pool import ConnectionPool, PoolTimeout
+except ImportError as error:
+    raise MissingExtraError(
+        "a store in PostgreSQL needs psycopg: pip install 'continuarm[postgresql]'"
+    ) from error
+
+__all__ = ["PostgresqlDatabase"]
+
+PATIENCE = 10.0  # seconds that one waits for a connection
+LOOK = 0.25  # seconds after which one looks, whatever was heard
+AGAIN = 0.5  # seconds between two tries to listen
+MOST_CONNECTIONS = 8
+ONE_AT_A_TIME = 0x636F6E74696E7561  # the advisory lock of those who make tables
+WORDS = {
+    "identity": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+    "float": "DOUBLE PRECISION",
+    "bytes": "BYTEA",
+    "clustered": "",
+}
+
+
+class _Session:
+    """A transaction of one connection."""
+
+    def __init__(self, connection: "psycopg.Connection[Row]") -> None:
+        self._connection = connection
+
+    def run(self, statement: str, *given: Any) -> list[Row]:
+        found = self._connection.execute(_placed(statement), given)
+        return found.fetchall() if found.description is not None else []
+
+    def run_many(self, statement: str, given: Iterable[Row]) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.executemany(_placed(statement), given)
+
+
+def _placed(statement: str) -> Any:
+    return statement.replace("?", "%s")
+
+
+class PostgresqlDatabase:
+    """The tables in a database, which are made if they are not there.
+
+    address : `postgresql://user@host:port/database`, as psycopg takes it.
+    """
+
+    now = "extract(epoch FROM clock_timestamp())::float8"
+    strings = "SELECT unnest(?::text[])"
+    locking = " FOR UPDATE"
+
+    def __init__(self, address: str) -> None:
+        self._address, self.where = address, without_password(address)
+        self._heard, self._marks, self._closed = Condition(), 0, False
+        self._pool: ConnectionPool[Any] = ConnectionPool(
+            address, min_size=1, max_size=MOST_CONNECTIONS, timeout=PATIENCE, open=False
+        )
+        try:
+            with self._refusals():
+                with psycopg.connect(address, connect_timeout=int(PATIENCE)) as connection:
+                    self._migrate(_Session(connection))
+                self._pool.open(wait=False)
+        except BaseException:
+            self.close()
+            raise
+        Thread(target=self._listen, name="continuarm-listener", daemon=True).start()
+
+    @staticmethod
+    def listed(strings: list[str]) -> list[str]:
+        """Strings as one parameter."""
+        return strings
+
+    def _migrate(self, session: Session) -> None:
+        session.run("SELECT pg_advisory_xact_lock(?)", ONE_AT_A_TIME)
+        session.run("CREATE TABLE IF NOT EXISTS continuarm (version BIGINT NOT NULL)")
+        rows = session.run("SELECT version FROM continuarm")
+        for statement in schema.statements(rows[0][0] if rows else 0, self.where, WORDS):
+            session.run(statement)
+        session.run("DELETE FROM continuarm")
+        session.run("INSERT INTO continuarm VALUES (?)", schema.VERSION)
+
+    @contextmanager
+    def _refusals(self) -> Iterator[None]:
+        """What psycopg raises, in words of ours."""
+        if self._closed:
+            raise StoreError(f"a store must be open, but {self.where} was closed")
+        try:
+            yield
+        except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
+            raise UnavailableError(f"a store must answer, but {self.where}: {error}") from error
+        except psycopg.InternalError as error:  # such as a server that recovers, or reads only
+            raise UnavailableError(f"a store must answer, but {self.where}: {error}") from error
+
+    @contextmanager
+    def writing(self) -> Iterator[Session]:
+        """A transaction."""
+        with self._refusals(), self._pool.connection() as connection:
+            yield _Session(connection)
+
+    reading = writing
+
+    def appended(self, session: Session) -> None:
+        """Tell those who listen, when the transaction ends."""
+        session.run("SELECT pg_notify('continuarm', '')")
+
+    def mark(self) -> int:
+        """Another one when something was heard."""
+        return self._marks
+
+    def sleep(self, mark: int, seconds: float) -> None:
+        """Wait until something is heard, or a while, because one may have heard nothing."""
+        with self._heard:
+            self._heard.wait_for(lambda: self._marks != mark, min(seconds, LOOK))
+
+    def _listen(self) -> None:
+        """Hear of what is appended; begin again when the connection is lost."""
+        while not self._closed:
+            with suppress(psycopg.Error):
+                with psycopg.connect(self._address, autocommit=True) as connection:
+                    connection.execute("LISTEN continuarm")
+                    while not self._closed:
+                        for _ in connection.notifies(timeout=1.0, stop_after=1):
+                            self._wake()
+            self._wake()
+            time.sleep(AGAIN)
+
+    def _wake(self) -> None:
+        with self._heard:
+            self._marks += 1
+            self._heard.notify_all()
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        self._closed = True
+        self._pool.close()
+        self._wake()
+
+
+def without_password(address: str) -> str:
+    """An address as it may be shown."""
+    return re.sub(r"//([^:@/]*):[^@/]*@", r"//\1:***@", address)

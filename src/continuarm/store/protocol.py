@@ -1,0 +1,86 @@
+"""Store: ledgers of experiments, durable, each in one order.
+
+Every entry of a ledger has a position. Positions have no gaps and become visible in order, so that
+"everything after position n" never misses an entry that comes late. The store gives positions and
+times; time never goes back, whatever the clocks of its writers say. What a call has returned is
+durable.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from continuarm.store.records import Entry, Experiment, Outcome, Record, Snapshot
+
+__all__ = ["MOST_READ", "Store"]
+
+MOST_READ = 1000  # records at once
+
+
+class Store(Protocol):
+    """What every store does; any number of threads and processes may use one.
+
+    An experiment that is not there is an UnknownExperimentError. What cannot be done now, because
+    the database does not answer or the disk is full, is an UnavailableError, and changes nothing.
+    """
+
+    def create(self, name: str, settings: str) -> Experiment:
+        """Begin an experiment, or find it as it was begun; with other settings it is refused."""
+
+    def experiment(self, name: str) -> Experiment:
+        """An experiment as it is now."""
+
+    def experiments(self) -> list[Experiment]:
+        """All of them, by name."""
+
+    def archive(self, name: str, archived: bool = True) -> None:
+        """Let nobody append to an experiment any more, or again."""
+
+    def number(self, name: str) -> int:
+        """A number, from 1 on, that nobody else was given in this experiment."""
+
+    def append(self, name: str, group: Sequence[Entry], onto: int | None = None) -> list[Outcome]:
+        """Append a group in one stroke; one entry that is refused does not keep back the others.
+
+        onto : append only if the ledger's head is at this position.
+        """
+
+    def read(self, name: str, after: int, most: int = MOST_READ) -> list[Record]:
+        """The records after a position, in order, at most so many."""
+
+    def opening(self, name: str, decision: str) -> Record | None:
+        """The record that handed out a decision."""
+
+    def closing(self, name: str, decision: str) -> Record | None:
+        """The record that told, forgot or expired it."""
+
+    def keyed(self, name: str, key: str) -> Record | None:
+        """The record with a client's key."""
+
+    def wait(self, name: str, after: int, seconds: float) -> bool:
+        """Wait until there is a record after a position, so long at most; whether there is."""
+
+    def keep(self, name: str, snapshot: Snapshot) -> Snapshot:
+        """Keep a snapshot; if there is one of its position and version, that one is returned."""
+
+    def newest(self, name: str, version: str) -> Snapshot | None:
+        """The newest snapshot of a version."""
+
+    def snapshots(self, name: str) -> list[Snapshot]:
+        """All snapshots, by position and version."""
+
+    def adopt(
+        self, experiment: Experiment, records: Iterable[Record], snapshots: Iterable[Snapshot]
+    ) -> None:
+        """Take over an experiment of another store, as it is, all of it or nothing.
+
+        All records are read before the first snapshot is.
+        """
+
+    def erase(self, name: str, until: int) -> None:
+        """Erase the records up to a position, and snapshots before it, for good.
+
+        A snapshot of that position must be kept, because nothing else says what was before.
+        """
+
+    def close(self) -> None:
+        """Let go of files and connections."""

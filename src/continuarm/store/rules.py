@@ -1,0 +1,113 @@
+"""What every store refuses, in the same words."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+from continuarm.errors import ExperimentConflictError, InputError, UnknownExperimentError
+from continuarm.store.records import Entry, Experiment, Record
+
+__all__ = [
+    "LONGEST_NAME",
+    "adoptable",
+    "appendable",
+    "erasable",
+    "named",
+    "same_settings",
+    "storable",
+    "storable_group",
+    "there_already",
+    "unknown",
+]
+
+LONGEST_NAME = 100
+MOST = 2**62
+
+
+def named(name: str) -> str:
+    """A name of an experiment."""
+    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
+        raise InputError(
+            f"the name of an experiment must have 1 to {LONGEST_NAME} characters that print, "
+            f"but got {name!r}"
+        )
+    return name
+
+
+def storable(text: str | None) -> None:
+    """Refuse what no database takes as text."""
+    if text is not None and ("\0" in text or (not text.isascii() and _is_torn(text))):
+        raise InputError(
+            f"text without zeros and halves of characters is needed, but got {text!r}"
+        )
+
+
+def storable_group(group: Sequence[Entry]) -> None:
+    """The same for all texts of a group."""
+    for entry in group:
+        for text in entry:
+            storable(text)
+
+
+def _is_torn(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def unknown(name: str) -> UnknownExperimentError:
+    """There is no experiment of this name."""
+    return UnknownExperimentError(f"an experiment must be created first, but {name!r} was not")
+
+
+def same_settings(experiment: Experiment, settings: str) -> Experiment:
+    """The experiment, if it was created with these settings."""
+    if experiment.settings != settings:
+        raise ExperimentConflictError(
+            f"an experiment keeps its settings, and {experiment.name!r} has "
+            f"{experiment.settings}, but got {settings}"
+        )
+    return experiment
+
+
+def appendable(experiment: Experiment) -> Experiment:
+    """The experiment, if it is not archived."""
+    if experiment.archived:
+        raise ExperimentConflictError(
+            f"nothing is appended to an archived experiment, but {experiment.name!r} is one"
+        )
+    return experiment
+
+
+def erasable(experiment: Experiment, until: int, has_snapshot: bool) -> None:
+    """Refuse to erase what nothing stands for."""
+    if not experiment.begins <= until <= experiment.head or not has_snapshot:
+        raise InputError(
+            f"a position between {experiment.begins} and {experiment.head} with a snapshot is "
+            f"needed to erase what is before it, but got {until}"
+        )
+
+
+def there_already(experiment: Experiment) -> ExperimentConflictError:
+    """An experiment of this name is in the store."""
+    return ExperimentConflictError(
+        f"an experiment is taken over under a name that is free, but {experiment.name!r} is taken"
+    )
+
+
+def adoptable(experiment: Experiment, records: Iterable[Record]) -> Iterator[Record]:
+    """The records of an experiment, refused where positions have gaps or time goes back."""
+    position, time = experiment.begins, 0.0
+    counts = (experiment.begins, experiment.head, experiment.numbers)
+    if min(counts) < 0 or max(counts) > MOST or not 0.0 <= experiment.time < math.inf:
+        raise InputError(f"an experiment must be as it was exported, but got {experiment}")
+    storable(experiment.settings)
+    for record in records:
+        if record.position != position + 1 or not time <= record.time <= experiment.time:
+            raise InputError(
+                f"record {position + 1} must follow, not before {time}, but got record "
+                f"{record.position} at {record.time}"
+            )
+        for text in record[2:]:
+            storable(text)
+        position, time = record.position, record.time
+        yield record
+    if position != experiment.head:
+        raise InputError(f"{experiment.head} records are needed, but got {position}")

@@ -1,0 +1,295 @@
+"""SqlStore: ledgers in a relational database. What differs between databases is in `Database`.
+
+Statements are fixed texts; whatever comes from outside is a parameter.
+"""
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from time import monotonic
+from typing import Any, Protocol
+
+from continuarm.store.protocol import MOST_READ
+from continuarm.store.records import Entry, Experiment, Outcome, Record, Snapshot
+from continuarm.store.rules import (
+    adoptable,
+    appendable,
+    erasable,
+    named,
+    same_settings,
+    storable,
+    storable_group,
+    there_already,
+    unknown,
+)
+from continuarm.store.settling import Known, settle
+
+__all__ = ["Database", "Session", "SqlStore"]
+
+Row = tuple[Any, ...]
+
+
+class Session(Protocol):
+    """One transaction: what it did is durable when it ends, or has not happened."""
+
+    def run(self, statement: str, *given: Any) -> list[Row]:
+        """The rows that a statement answers; a `?` stands for each thing given."""
+
+    def run_many(self, statement: str, given: Iterable[Row]) -> None:
+        """Run a statement once for each row of things."""
+
+
+class Database(Protocol):
+    """What differs between databases."""
+
+    #: SQL for the present time in seconds since 1970
+    now: str
+    #: SQL for the strings of a list, given by `listed`
+    strings: str
+    #: SQL that keeps others from writing to the rows that were just read
+    locking: str
+
+    def listed(self, strings: list[str]) -> Any:
+        """Strings as one parameter."""
+
+    def reading(self) -> AbstractContextManager[Session]:
+        """A transaction that reads."""
+
+    def writing(self) -> AbstractContextManager[Session]:
+        """A transaction that writes."""
+
+    def appended(self, session: Session) -> None:
+        """Tell those who wait, when this transaction ends."""
+
+    def mark(self) -> int:
+        """A number that changes when something is appended."""
+
+    def sleep(self, mark: int, seconds: float) -> None:
+        """Wait until the mark is another one, so long at most, or a while."""
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+
+
+EXPERIMENT = "number, name, settings, archived, begins, head, time, numbers"
+SNAPSHOT = "position, version, digest, state"
+RECORD = "position, time, kind, body, opens, closes, client_key"
+WRITE = f"INSERT INTO events (experiment, {RECORD}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+KEEP = (
+    f"INSERT INTO snapshots (experiment, {SNAPSHOT}) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+)
+
+
+class SqlStore:
+    """Ledgers in a database."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    def _found(self, session: Session, name: str, locking: str = "") -> tuple[int, Experiment]:
+        """An experiment and its number."""
+        rows = session.run(f"SELECT {EXPERIMENT} FROM experiments WHERE name = ?{locking}", name)
+        if not rows:
+            raise unknown(name)
+        return _experiment(rows[0])
+
+    def create(self, name: str, settings: str) -> Experiment:
+        """See `Store`."""
+        storable(settings)
+        with self.database.writing() as session:
+            session.run(
+                "INSERT INTO experiments (name, settings) VALUES (?, ?) ON CONFLICT DO NOTHING",
+                named(name),
+                settings,
+            )
+            _, experiment = self._found(session, name)
+            return same_settings(experiment, settings)
+
+    def experiment(self, name: str) -> Experiment:
+        """See `Store`."""
+        with self.database.reading() as session:
+            return self._found(session, name)[1]
+
+    def experiments(self) -> list[Experiment]:
+        """See `Store`."""
+        with self.database.reading() as session:
+            rows = session.run(f"SELECT {EXPERIMENT} FROM experiments")
+        return sorted(_experiment(row)[1] for row in rows)
+
+    def archive(self, name: str, archived: bool = True) -> None:
+        """See `Store`."""
+        with self.database.writing() as session:
+            number, _ = self._found(session, name)
+            session.run(
+                "UPDATE experiments SET archived = ? WHERE number = ?", int(archived), number
+            )
+
+    def number(self, name: str) -> int:
+        """See `Store`."""
+        with self.database.writing() as session:
+            rows = session.run(
+                "UPDATE experiments SET numbers = numbers + 1 WHERE name = ? RETURNING numbers",
+                name,
+            )
+        if not rows:
+            raise unknown(name)
+        return int(rows[0][0])
+
+    def append(self, name: str, group: Sequence[Entry], onto: int | None = None) -> list[Outcome]:
+        """See `Store`."""
+        storable_group(group)
+        with self.database.writing() as session:
+            number, experiment = self._found(session, name, self.database.locking)
+            appendable(experiment)
+            [(clock,)] = session.run(f"SELECT {self.database.now}")
+            now = max(experiment.time, float(clock))
+            known = self._known(session, number, group)
+            outcomes = settle(group, experiment.head, now, known, onto)
+            added = [o.record for o in outcomes if o.refused is None and o.record is not None]
+            if added:
+                self._write(session, number, added)
+        return outcomes
+
+    def _known(self, session: Session, number: int, group: Sequence[Entry]) -> Known:
+        """The records that the entries of a group may meet."""
+        wanted = {
+            "opens": [name for e in group for name in (e.opens, e.closes) if name is not None],
+            "closes": [entry.closes for entry in group if entry.closes is not None],
+            "client_key": [entry.key for entry in group if entry.key is not None],
+        }
+        found: list[Row] = []
+        for column, names in wanted.items():
+            if names:
+                found += session.run(
+                    f"SELECT {RECORD} FROM events WHERE experiment = ? "
+                    f"AND {column} IN ({self.database.strings})",
+                    number,
+                    self.database.listed(names),
+                )
+        return Known.of(Record(*row) for row in found)
+
+    def _write(self, session: Session, number: int, added: list[Record]) -> None:
+        session.run_many(WRITE, ((number, *record) for record in added))
+        head, time = added[-1][:2]
+        session.run(
+            "UPDATE experiments SET head = ?, time = ? WHERE number = ?", head, time, number
+        )
+        self.database.appended(session)
+
+    def read(self, name: str, after: int, most: int = MOST_READ) -> list[Record]:
+        """See `Store`."""
+        with self.database.reading() as session:
+            number, _ = self._found(session, name)
+            rows = session.run(
+                f"SELECT {RECORD} FROM events WHERE experiment = ? AND position > ? "
+                "ORDER BY position LIMIT ?",
+                number,
+                after,
+                most,
+            )
+        return [Record(*row) for row in rows]
+
+    def _record(self, name: str, column: str, value: str) -> Record | None:
+        with self.database.reading() as session:
+            number, _ = self._found(session, name)
+            rows = session.run(
+                f"SELECT {RECORD} FROM events WHERE experiment = ? AND {column} = ?", number, value
+            )
+        return Record(*rows[0]) if rows else None
+
+    def opening(self, name: str, decision: str) -> Record | None:
+        """See `Store`."""
+        return self._record(name, "opens", decision)
+
+    def closing(self, name: str, decision: str) -> Record | None:
+        """See `Store`."""
+        return self._record(name, "closes", decision)
+
+    def keyed(self, name: str, key: str) -> Record | None:
+        """See `Store`."""
+        return self._record(name, "client_key", key)
+
+    def wait(self, name: str, after: int, seconds: float) -> bool:
+        """See `Store`."""
+        until = monotonic() + seconds
+        while True:
+            mark = self.database.mark()  # before the look: what comes after it is not missed
+            head, left = self.experiment(name).head, until - monotonic()
+            if head > after or left <= 0.0:
+                return head > after
+            self.database.sleep(mark, left)
+
+    def keep(self, name: str, snapshot: Snapshot) -> Snapshot:
+        """See `Store`."""
+        with self.database.writing() as session:
+            number, _ = self._found(session, name)
+            session.run(KEEP, number, *snapshot)
+            [row] = session.run(
+                f"SELECT {SNAPSHOT} FROM snapshots "
+                "WHERE experiment = ? AND position = ? AND version = ?",
+                number,
+                snapshot.position,
+                snapshot.version,
+            )
+        return Snapshot(*row)
+
+    def newest(self, name: str, version: str) -> Snapshot | None:
+        """See `Store`."""
+        with self.database.reading() as session:
+            number, _ = self._found(session, name)
+            rows = session.run(
+                f"SELECT {SNAPSHOT} FROM snapshots "
+                "WHERE experiment = ? AND version = ? ORDER BY position DESC LIMIT 1",
+                number,
+                version,
+            )
+        return Snapshot(*rows[0]) if rows else None
+
+    def snapshots(self, name: str) -> list[Snapshot]:
+        """See `Store`."""
+        with self.database.reading() as session:
+            number, _ = self._found(session, name)
+            rows = session.run(f"SELECT {SNAPSHOT} FROM snapshots WHERE experiment = ?", number)
+        return sorted(Snapshot(*row) for row in rows)
+
+    def adopt(
+        self, experiment: Experiment, records: Iterable[Record], snapshots: Iterable[Snapshot]
+    ) -> None:
+        """See `Store`."""
+        name, settings, archived, *numbers = experiment
+        with self.database.writing() as session:
+            rows = session.run(
+                "INSERT INTO experiments (name, settings, archived, begins, head, time, numbers) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING number",
+                named(name),
+                settings,
+                int(archived),
+                *numbers,
+            )
+            if not rows:
+                raise there_already(experiment)
+            [(number,)] = rows
+            session.run_many(WRITE, ((number, *r) for r in adoptable(experiment, records)))
+            session.run_many(KEEP, ((number, *snapshot) for snapshot in snapshots))
+
+    def erase(self, name: str, until: int) -> None:
+        """See `Store`."""
+        with self.database.writing() as session:
+            number, experiment = self._found(session, name, self.database.locking)
+            has = session.run(
+                "SELECT 1 FROM snapshots WHERE experiment = ? AND position = ?", number, until
+            )
+            erasable(experiment, until, bool(has))
+            session.run("DELETE FROM events WHERE experiment = ? AND position <= ?", number, until)
+            session.run(
+                "DELETE FROM snapshots WHERE experiment = ? AND position < ?", number, until
+            )
+            session.run("UPDATE experiments SET begins = ? WHERE number = ?", until, number)
+
+    def close(self) -> None:
+        """See `Store`."""
+        self.database.close()
+
+
+def _experiment(row: Row) -> tuple[int, Experiment]:
+    number, name, settings, archived, *numbers = row
+    return number, Experiment(name, settings, bool(archived), *numbers)

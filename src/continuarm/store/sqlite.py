@@ -1,0 +1,152 @@
+"""SqliteDatabase: a store in one file, which any number of processes of one machine may share.
+
+A transaction that writes holds the file's one lock from its beginning on, so that positions are
+given and become visible in one order. It is on the disk when it ends (WAL, synchronous=FULL).
+"""
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock, local
+from typing import Any
+
+from continuarm.errors import StoreError, UnavailableError
+from continuarm.store import schema
+from continuarm.store.sql import Row, Session
+
+__all__ = ["SqliteDatabase"]
+
+PATIENCE = 10.0  # seconds that a writer waits for the others
+LOOK = 0.002  # seconds between two looks whether something was appended
+WORDS = {
+    "identity": "INTEGER PRIMARY KEY",
+    "float": "REAL",
+    "bytes": "BLOB",
+    "clustered": "WITHOUT ROWID",
+}
+
+
+class _Session:
+    """A transaction of one connection."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def run(self, statement: str, *given: Any) -> list[Row]:
+        return self._connection.execute(statement, given).fetchall()
+
+    def run_many(self, statement: str, given: Iterable[Row]) -> None:
+        self._connection.executemany(statement, given)
+
+
+class SqliteDatabase:
+    """The tables in a file, which is made if it is not there."""
+
+    now = "(julianday('now') - 2440587.5) * 86400.0"
+    strings = "SELECT value FROM json_each(?)"
+    locking = ""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._mine = local()
+        self._open: list[sqlite3.Connection] = []
+        self._opening, self._closed = Lock(), False
+        if not self.path.parent.is_dir():
+            raise StoreError(f"the folder of a store must be there, but {self.path.parent} is not")
+        try:
+            self._migrate()
+        except BaseException:
+            self.close()
+            raise
+
+    @staticmethod
+    def listed(strings: list[str]) -> str:
+        """Strings as one parameter."""
+        return json.dumps(strings)
+
+    def _migrate(self) -> None:
+        with self.writing() as session:
+            [(found,)] = session.run("PRAGMA user_version")
+            if found == 0 and session.run("SELECT 1 FROM sqlite_master LIMIT 1"):
+                raise StoreError(f"a store must be a file of its own, but {self.path} is another")
+            for statement in schema.statements(found, str(self.path), WORDS):
+                session.run(statement)
+            session.run(f"PRAGMA user_version = {schema.VERSION}")
+
+    def _connection(self) -> sqlite3.Connection:
+        """This thread's connection; one made before a fork is not used after it."""
+        if self._closed:
+            raise StoreError(f"a store must be open, but {self.path} was closed")
+        if getattr(self._mine, "process", None) != os.getpid():
+            connection = sqlite3.connect(
+                self.path, PATIENCE, isolation_level=None, check_same_thread=False
+            )
+            with self._opening:
+                self._open.append(connection)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            self._mine.connection, self._mine.process = connection, os.getpid()
+        found: sqlite3.Connection = self._mine.connection
+        return found
+
+    @contextmanager
+    def _refusals(self) -> Iterator[None]:
+        """What SQLite raises, in words of ours."""
+        try:
+            yield
+        except (sqlite3.OperationalError, sqlite3.InterfaceError) as error:
+            raise UnavailableError(f"a store must answer, but {self.path}: {error}") from error
+        except sqlite3.DatabaseError as error:
+            raise StoreError(f"a store must be readable, but {self.path}: {error}") from error
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[Session]:
+        with self._refusals():
+            connection = self._connection()
+            connection.execute(begin)
+            try:
+                yield _Session(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def reading(self) -> Iterator[Session]:
+        """A transaction that reads; it waits for nobody."""
+        with self._transaction("BEGIN") as session:
+            yield session
+
+    @contextmanager
+    def writing(self) -> Iterator[Session]:
+        """A transaction that writes."""
+        with self._transaction("BEGIN IMMEDIATE") as session:
+            yield session
+
+    def appended(self, session: Session) -> None:
+        """Who waits looks from time to time."""
+
+    def mark(self) -> int:
+        """Another one when another connection has written."""
+        with self._refusals():
+            [mark] = self._connection().execute("PRAGMA data_version").fetchone()
+        return int(mark)
+
+    def sleep(self, mark: int, seconds: float) -> None:
+        """Look from time to time."""
+        until = time.monotonic() + seconds
+        while self.mark() == mark and (left := until - time.monotonic()) > 0.0:
+            time.sleep(min(LOOK, left))
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._opening:
+            self._closed, connections = True, self._open
+            self._open = []
+        for connection in connections:
+            connection.close()

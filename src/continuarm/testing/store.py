@@ -1,0 +1,193 @@
+"""check_store: ledgers in one order, decisions opened and closed once, nothing half done."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+from continuarm.errors import ExperimentConflictError, InputError, UnknownExperimentError
+from continuarm.store.protocol import Store
+from continuarm.store.records import (
+    ASKED_BEFORE,
+    CLOSED_BEFORE,
+    KEY_TAKEN,
+    MOVED_ON,
+    NEVER_ASKED,
+    Entry,
+    Snapshot,
+)
+
+__all__ = ["check_store"]
+
+WRITERS, GROUPS = 4, 25
+
+
+def check_store(make: Callable[[], Store]) -> None:
+    """Check the contract of a store.
+
+    make : opens the same store each time it is called, at first an empty one.
+
+    >>> from continuarm.store.memory import MemoryStore
+    >>> store = MemoryStore()
+    >>> check_store(lambda: store)
+    """
+    with closing(make()) as store:
+        _check_experiments(store)
+        _check_once(store)
+        _check_onto(store)
+        _check_one_order(store)
+        _check_waiting(store)
+        _check_snapshots(store)
+        _check_archive(store)
+        _check_texts(store)
+        names = [experiment.name for experiment in store.experiments()]
+        before = {name: store.read(name, 0) for name in names}
+    with closing(make()) as again:
+        for name, records in before.items():
+            assert again.read(name, 0) == records, "what was appended must be there afterwards"
+
+
+def _check_experiments(store: Store) -> None:
+    assert store.experiments() == [], "`make` must open an empty store at first"
+    first = store.create("one", '{"a": 1}')
+    assert first == store.experiment("one"), "an experiment must be found by its name"
+    assert (first.head, first.begins, first.archived) == (0, 0, False)
+    assert store.create("one", '{"a": 1}') == first, "creating it again must change nothing"
+    _refuses(ExperimentConflictError, lambda: store.create("one", '{"a": 2}'))
+    for verb in (store.experiment, store.number, store.archive):
+        _refuses(UnknownExperimentError, lambda verb=verb: verb("nobody's"))  # type: ignore[misc]
+    for name in ("", "a\nb", "x" * 101):
+        _refuses(InputError, lambda name=name: store.create(name, ""))  # type: ignore[misc]
+    numbers = [store.number("one") for _ in range(3)]
+    assert numbers == [1, 2, 3], "no number may be given twice"
+    odd = "'; DROP TABLE events; -- ☃ %s ?"
+    store.create(odd, odd)
+    assert store.experiment(odd).settings == odd, "names and settings are data"
+    assert [e.name for e in store.experiments()] == sorted(["one", odd])
+
+
+def _check_once(store: Store) -> None:
+    """Each decision is opened once and closed once; a refusal keeps back nothing else."""
+    store.create("once", "")
+    group = [
+        Entry("asked", "A", opens="a", key="k"),
+        Entry("told", "T", closes="a"),
+        Entry("forgotten", "F", closes="a"),
+        Entry("asked", "B", opens="a"),
+        Entry("asked", "C", opens="c", key="k"),
+        Entry("told", "U", closes="z"),
+        Entry("asked", "D", opens="d"),
+    ]
+    outcomes = store.append("once", group)
+    refused = [None, None, CLOSED_BEFORE, ASKED_BEFORE, KEY_TAKEN, NEVER_ASKED, None]
+    assert [o.refused for o in outcomes] == refused, "an entry must be refused by its own fault"
+    assert [o.record.body if o.record else None for o in outcomes] == [
+        "A", "T", "T", "A", "A", None, "D",
+    ], "a refusal must show the record that stands in its way"  # fmt: skip
+    again = store.append("once", group)
+    refused = [KEY_TAKEN, CLOSED_BEFORE, CLOSED_BEFORE, ASKED_BEFORE, KEY_TAKEN, NEVER_ASKED]
+    assert [o.refused for o in again] == [*refused, ASKED_BEFORE], "also when it came before"
+    records = store.read("once", 0)
+    assert [r.position for r in records] == [1, 2, 3], "positions must have no gaps"
+    assert [r.body for r in records] == ["A", "T", "D"]
+    assert store.read("once", 1, 1) == records[1:2], "reading must begin after a position"
+    assert store.opening("once", "a") == store.keyed("once", "k") == records[0]
+    assert store.closing("once", "a") == records[1]
+    assert store.closing("once", "d") is store.opening("once", "z") is None
+    assert store.keyed("once", "nobody's") is None
+
+
+def _check_onto(store: Store) -> None:
+    store.create("onto", "")
+    entry = Entry("asked", "")
+    assert store.append("onto", [entry], onto=0)[0].refused is None
+    assert store.append("onto", [entry, entry], onto=0)[1].refused == MOVED_ON
+    assert store.experiment("onto").head == 1, "a group for another head must change nothing"
+    assert store.append("onto", [entry], onto=1)[0].refused is None
+
+
+def _check_one_order(store: Store) -> None:
+    """Who reads while others append misses nothing, and time never goes back."""
+    store.create("order", "")
+
+    def write(writer: int) -> None:
+        for k in range(GROUPS):
+            group = [Entry("asked", f"{writer}", opens=f"{writer}-{k}-{j}") for j in range(3)]
+            store.append("order", [*group, Entry("asked", "", opens=f"shared-{k}")])
+
+    def follow() -> list[int]:
+        seen: list[int] = []
+        while len(seen) < GROUPS * (3 * WRITERS + 1):
+            assert store.wait("order", len(seen), 30.0), "what is appended must be heard of"
+            seen += [record.position for record in store.read("order", len(seen))]
+        return seen
+
+    with ThreadPoolExecutor(WRITERS + 1) as pool:
+        seen = pool.submit(follow)
+        list(pool.map(write, range(WRITERS)))
+        positions = seen.result()
+    assert positions == list(range(1, len(positions) + 1)), "a reader must miss nothing"
+    records = store.read("order", 0)
+    times = [record.time for record in records]
+    assert times == sorted(times), "time must not go back"
+    opened = [record.opens for record in records]
+    assert len(set(opened)) == len(opened), "each decision must be opened once"
+
+
+def _check_waiting(store: Store) -> None:
+    store.create("wait", "")
+    assert not store.wait("wait", 0, 0.0), "nothing is there yet"
+    with ThreadPoolExecutor(1) as pool:
+        heard = pool.submit(store.wait, "wait", 0, 30.0)
+        store.append("wait", [Entry("asked", "")])
+        assert heard.result(), "who waits must hear of it"
+
+
+def _check_snapshots(store: Store) -> None:
+    """Snapshots stand for what was erased."""
+    name, state = "snapshots", bytes(range(256))
+    store.create(name, "")
+    store.append(name, [Entry("asked", str(k), opens=str(k), key=str(k)) for k in range(4)])
+    assert store.newest(name, "1") is None
+    for position, version in ((1, "1"), (3, "1"), (3, "2")):
+        snapshot = Snapshot(position, version, f"{position}", state)
+        assert store.keep(name, snapshot) == snapshot
+        assert store.keep(name, snapshot._replace(digest="other")) == snapshot
+    assert store.newest(name, "1") == Snapshot(3, "1", "3", state)
+    _refuses(InputError, lambda: store.erase(name, 2))  # nothing stands for it
+    _refuses(InputError, lambda: store.erase(name, 5))
+    store.erase(name, 3)
+    assert [r.position for r in store.read(name, 0)] == [4], "what was erased must be gone"
+    assert store.opening(name, "0") is store.keyed(name, "0") is None
+    assert store.experiment(name).begins == 3
+    assert store.newest(name, "2") == Snapshot(3, "2", "3", state)
+    _refuses(InputError, lambda: store.erase(name, 1))
+    [told] = store.append(name, [Entry("told", "", closes="3")])
+    assert told.record is not None
+    assert told.record.position == 5, "positions must go on"
+
+
+def _check_archive(store: Store) -> None:
+    store.create("old", "")
+    store.archive("old")
+    assert store.experiment("old").archived
+    _refuses(ExperimentConflictError, lambda: store.append("old", [Entry("asked", "")]))
+    store.archive("old", False)
+    assert store.append("old", [Entry("asked", "")])[0].refused is None
+
+
+def _check_texts(store: Store) -> None:
+    """Text that no database takes is refused by every store."""
+    store.create("texts", "")
+    for text in ("a\0", "\ud800"):
+        entries = [Entry("asked", ""), Entry("asked", "", key=text)]
+        _refuses(InputError, lambda entries=entries: store.append("texts", entries))  # type: ignore[misc]
+        _refuses(InputError, lambda text=text: store.create("more", text))  # type: ignore[misc]
+    assert store.experiment("texts").head == 0
+
+
+def _refuses(kind: type[Exception], verb: Callable[[], object]) -> None:
+    try:
+        verb()
+    except kind:
+        return
+    raise AssertionError(f"{kind.__name__} must be raised, but was not")

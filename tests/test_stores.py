@@ -1,0 +1,317 @@
+"""Stores: one contract in memory, SQLite and a real PostgreSQL, and what each must survive."""
+
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from continuarm.errors import (
+    ExperimentConflictError,
+    InputError,
+    SettingsError,
+    StoreError,
+    UnavailableError,
+)
+from continuarm.store import Entry, Snapshot, Store, open_store, schema
+from continuarm.store.moving import read_lines, written_lines
+from continuarm.testing import check_store
+from tests import postgresql
+from tests.worlds import ROOT
+
+DURABLE = ["sqlite", "postgresql"]
+Address = Callable[[str], str]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[postgresql.Server]:
+    with postgresql.Server() as running:
+        yield running
+
+
+@pytest.fixture
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> Address:
+    """The address of a new store of a kind."""
+
+    def make(kind: str) -> str:
+        if kind == "sqlite":
+            return str(tmp_path / "shop.db")
+        found: postgresql.Server = request.getfixturevalue("server")
+        return found.fresh(f"shop{len(os.listdir(tmp_path))}-{request.node.name}"[:60])
+
+    return make
+
+
+def test_the_contract_holds_in_memory() -> None:
+    store = open_store(":memory:")
+    check_store(lambda: store)
+
+
+@pytest.mark.parametrize("kind", DURABLE)
+def test_the_contract_holds(kind: str, address: Address) -> None:
+    where = address(kind)
+    check_store(lambda: open_store(where))
+
+
+@pytest.mark.parametrize(
+    "bin_", [postgresql.from_path, postgresql.from_debian, postgresql.from_wheel]
+)
+def test_the_server_of_these_tests_starts_from_every_source(
+    bin_: Callable[[], Path | None],
+) -> None:
+    found = bin_()
+    if found is None:  # what the machine does not have; the wheel is always there
+        assert bin_ is not postgresql.from_wheel
+        return
+    with postgresql.Server(found) as running, closing(open_store(running.address)) as store:
+        assert store.create("a", "").head == 0
+
+
+WRITE = textwrap.dedent("""
+    import sys
+    from continuarm.store import Entry, open_store
+    where, writer = sys.argv[1:]
+    store, k = open_store(where), 0
+    while True:
+        group = [Entry("asked", writer, opens=f"{writer}-{k}-{j}") for j in range(3)]
+        store.append("shop", group + [Entry("told", writer, closes=e.opens) for e in group])
+        print(k, flush=True)
+        k += 1
+""")
+
+
+def writer_of(where: str, name: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", WRITE, where, name], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
+
+
+@pytest.mark.parametrize("kind", DURABLE)
+def test_what_was_acknowledged_survives_a_kill_of_its_writers(kind: str, address: Address) -> None:
+    where = address(kind)
+    with closing(open_store(where)) as store:
+        store.create("shop", "")
+        acknowledged: dict[str, int] = {}
+        for round_ in range(5):
+            writers = {name: writer_of(where, name) for name in (f"{round_}a", f"{round_}b")}
+            for name, process in writers.items():
+                assert process.stdout is not None
+                for _ in range(3 + 5 * round_):
+                    acknowledged[name] = int(process.stdout.readline())
+            for process in writers.values():
+                process.send_signal(signal.SIGKILL)
+            for name, process in writers.items():
+                rest, _ = process.communicate()
+                acknowledged[name] = max([acknowledged[name], *map(int, rest.split())])
+        records = [r for after in range(0, 10**6, 1000) for r in store.read("shop", after)]
+    assert [r.position for r in records] == list(range(1, len(records) + 1))
+    opened = {r.opens for r in records} - {None}
+    closed = {r.closes for r in records} - {None}
+    assert opened == closed, "a group is there whole or not at all"
+    for name, last in acknowledged.items():
+        assert f"{name}-{last}-2" in opened, (name, last)
+
+
+def test_a_slow_writer_hides_nothing_from_a_fast_reader(server: postgresql.Server) -> None:
+    """A position given early becomes visible before any later one, whoever ends first."""
+    where = server.fresh("slow")
+    with closing(open_store(where)) as store, psycopg.connect(where) as slow:
+        store.create("shop", "")
+        store.create("other", "")
+        slow.execute("SELECT head FROM experiments WHERE name = 'shop' FOR UPDATE")
+        fast = subprocess.Popen(
+            [sys.executable, "-c", WRITE, where, "fast"], stdout=subprocess.PIPE, text=True
+        )
+        assert fast.stdout is not None
+        store.append("other", [Entry("asked", "")])  # another experiment does not wait
+        assert store.read("shop", 0) == []
+        insert = "INSERT INTO events (experiment, position, time, kind, body) "
+        slow.execute(insert + "SELECT number, 1, 5, 'asked', 'slow' FROM experiments "
+                     "WHERE name = 'shop'")  # fmt: skip
+        slow.execute("UPDATE experiments SET head = 1, time = 9e9 WHERE name = 'shop'")
+        assert store.read("shop", 0) == []
+        slow.commit()
+        fast.stdout.readline()
+        fast.kill()
+        fast.communicate()
+        records = store.read("shop", 0)
+    assert records[0].body == "slow"
+    assert [r.position for r in records] == list(range(1, len(records) + 1))
+    assert {r.time for r in records[1:]} == {9e9}, "time does not go back, whatever clocks say"
+
+
+def test_a_database_that_restarts_is_unavailable_and_comes_back(
+    server: postgresql.Server,
+) -> None:
+    with closing(open_store(server.fresh("restarts"))) as store:
+        store.create("shop", "")
+        for how in (signal.SIGINT, signal.SIGQUIT):
+            [before] = store.append("shop", [Entry("asked", "before")])
+            server.stop(how)
+            with pytest.raises(UnavailableError, match="a store must answer"):
+                store.append("shop", [Entry("asked", "while it is away")])
+            server.start()
+            after = _until_it_answers(store)
+            assert before.record is not None
+            assert after == before.record.position + 1, "nothing was half done"
+            assert not store.wait("shop", after, 0.1)
+            store.append("shop", [Entry("asked", "heard")])
+            assert store.wait("shop", after, 5.0)
+
+
+def _until_it_answers(store: Store) -> int:
+    for _ in range(50):
+        try:
+            [outcome] = store.append("shop", [Entry("asked", "after")])
+            assert outcome.record is not None
+            return outcome.record.position
+        except UnavailableError:
+            continue
+    raise AssertionError("the store must come back by itself")
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql", "memory"])
+def test_an_experiment_moves_to_another_store_as_it_is(kind: str, address: Address) -> None:
+    here = open_store(":memory:")
+    here.create("shop", '{"a": "☃"}')
+    for k in range(5):
+        entry = Entry("asked", f'{{"k": {k}}}', opens=str(k), key=f"key {k}")
+        here.append("shop", [entry, Entry("told", "{}", closes=str(k))])
+    here.keep("shop", Snapshot(4, "1", "digest", b"\0\xff"))
+    here.erase("shop", 4)
+    here.number("shop")
+    lines = list(written_lines(here, "shop"))
+    with closing(open_store(":memory:" if kind == "memory" else address(kind))) as there:
+        read_lines(there, lines)
+        assert there.experiment("shop") == here.experiment("shop")
+        assert list(written_lines(there, "shop")) == lines
+        assert there.number("shop") == 2, "no number may be given twice"
+        with pytest.raises(ExperimentConflictError, match="under a name that is free"):
+            read_lines(there, lines)
+        read_lines(there, lines, name="copy")
+        assert there.read("copy", 0) == here.read("shop", 0)
+        for wrong in _damaged(lines):
+            with pytest.raises(InputError):
+                read_lines(there, wrong, name="wrong")
+        assert [e.name for e in there.experiments()] == ["copy", "shop"], "all of it or nothing"
+
+
+def _damaged(lines: list[str]) -> Iterator[list[str]]:
+    first, *rest = lines
+    yield []
+    yield rest
+    yield lines[:-1]
+    yield [first, rest[0], *rest[2:]]
+    yield [first.replace('"continuarm": 1', '"continuarm": 2'), *rest]
+    yield [first.replace('"head": 10', '"head": true'), *rest]
+    yield [first.replace('"begins": 4', '"begins": 1e999'), *rest]
+    yield [first, rest[0].replace('"state": "AP8="', '"state": "AP8"'), *rest[1:]]
+    for text in ('"time": NaN', '"time": 1e999', '"time": -5'):
+        yield [first, rest[0], re.sub(r'"time": [0-9.]+', text, rest[1]), *rest[2:]]
+    yield [first, rest[0], rest[1].replace("asked", "a\\u0000"), *rest[2:]]
+    yield [*lines, "null"]
+
+
+def test_a_full_disk_is_said_changes_nothing_and_passes(tmp_path: Path) -> None:
+    """In a file system of a megabyte, of a namespace of its own."""
+    code = """
+        import os, sys
+        from continuarm.errors import UnavailableError
+        from continuarm.store import Entry, open_store
+        store = open_store(sys.argv[1] + "/shop.db")
+        store.create("shop", "")
+        appended = 0
+        try:
+            while True:
+                store.append("shop", [Entry("asked", "x" * 10_000, opens=str(appended))])
+                appended += 1
+        except UnavailableError as error:
+            assert "full" in str(error), error
+        assert appended > 10
+        assert store.experiment("shop").head == len(store.read("shop", 0)) == appended
+        os.remove(sys.argv[1] + "/ballast")
+        assert store.append("shop", [Entry("asked", "", opens="more")])[0].refused is None
+        print(appended)
+    """
+    script = tmp_path / "fill.py"
+    script.write_text(textwrap.dedent(code))
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    assert shutil.which("unshare"), "util-linux must be there"
+    command = (
+        f"mount -t tmpfs -o size=1m tmpfs {disk} && head -c 100000 /dev/zero > {disk}/ballast "
+        f"&& {sys.executable} {script} {disk}"
+    )
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", command], capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_store_of_a_newer_version_or_of_another_program_is_refused(
+    tmp_path: Path, server: postgresql.Server
+) -> None:
+    newer, other = tmp_path / "newer.db", tmp_path / "other.db"
+    open_store(newer).close()
+    with closing(sqlite3.connect(newer)) as connection:
+        connection.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
+    with closing(sqlite3.connect(other)) as connection:
+        connection.execute("CREATE TABLE theirs (a)")
+    where = server.fresh("newer")
+    open_store(where).close()
+    with psycopg.connect(where) as theirs:
+        theirs.execute("UPDATE continuarm SET version = version + 1")
+    for address in (newer, where):
+        with pytest.raises(StoreError, match=f"up to version {schema.VERSION}, but"):
+            open_store(address)
+    with pytest.raises(StoreError, match="a file of its own"):
+        open_store(other)
+    with closing(sqlite3.connect(other)) as connection:
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("theirs",)]
+    (tmp_path / "text").write_text("no database, and longer than a header would be" * 100)
+    with pytest.raises(StoreError, match="not a database"):
+        open_store(tmp_path / "text")
+
+
+@pytest.mark.parametrize(
+    ("address", "rule"),
+    [
+        ("", "the path of a file or postgresql"),
+        ("mysql://localhost/shop", "the path of a file or postgresql"),
+        (7, "the path of a file or postgresql"),
+        ("/nowhere/at/all/shop.db", "the folder of a store must be there"),
+    ],
+)
+def test_an_address_that_is_none_is_refused(address: str, rule: str) -> None:
+    with pytest.raises((SettingsError, StoreError), match=rule):
+        open_store(address)
+
+
+def test_a_server_that_is_not_there_is_said_without_the_password() -> None:
+    with pytest.raises(UnavailableError, match="a store must answer") as refusal:
+        open_store("postgresql://shop:secret@127.0.0.1:1/shop")
+    assert "secret" not in str(refusal.value)
+
+
+def test_a_store_goes_on_in_a_child_process(tmp_path: Path) -> None:
+    """A connection of SQLite must not be carried through a fork."""
+    with closing(open_store(tmp_path / "shop.db")) as store:
+        store.create("shop", "")
+        child = os.fork()
+        if child == 0:
+            store.append("shop", [Entry("asked", "child")])
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        store.append("shop", [Entry("asked", "parent")])
+        assert [record.body for record in store.read("shop", 0)] == ["child", "parent"]
+    with pytest.raises(StoreError, match="a store must be open"):
+        store.experiments()
