@@ -226,9 +226,8 @@ def test_a_smooth_world_costs_terms_instead_of_bins() -> None:
 
 
 def test_it_says_which_contexts_matter() -> None:
-    names = {"names": ["age", "income"]}
     policy = ca.Policy(
-        ca.Box([18.0, 0.0], [90.0, 2.5e5], **names),
+        ca.Box([18.0, 0.0], [90.0, 2.5e5], names=["age", "income"]),
         ca.Box([1.0, 1.0], [9.0, 4.0], names=["price", "fee"]),
         partition=ca.EvidenceTree(),
         learner=ca.ResponseSurface(reach=0.1, bounded=True, level=True, calm=True, degree=3),

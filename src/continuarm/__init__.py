@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from continuarm.problems import problem as problem
     from continuarm.problems import problem_names as problem_names
     from continuarm.problems import register_problem as register_problem
+    from continuarm.sets.polytope import Polytope as Polytope
 
 _HOME = {
     "AdaptiveKWSA": "live.named",
@@ -81,6 +82,7 @@ _HOME = {
     "KieferWolfowitz": "core.learners.kiefer_wolfowitz",
     "Oracle": "live.named",
     "Policy": "live.policy",
+    "Polytope": "sets.polytope",
     "Problem": "problems",
     "Reader": "live.reader",
     "ResponseSurface": "core.learners.response_surface",

@@ -10,8 +10,11 @@ from continuarm.checks import whole
 from continuarm.core.compiling import Array
 from continuarm.errors import InputError, SettingsError
 from continuarm.numbers import FLOAT, by_name, names_of, reals
+from continuarm.spacing import Values, endings_of, spacings_of, values_of
 
 __all__ = ["Box"]
+
+PerCoordinate = float | Sequence[float | None] | Mapping[str, float | None] | None
 
 
 class Box:
@@ -21,6 +24,13 @@ class Box:
     ----------
     low, high : sequences of `dim` finite numbers with `low < high` everywhere.
     names : `dim` different names, or None for `"0"`, `"1"`, ...
+    spacing : the distance of allowed values, which are counted from 0: one number, or one for each
+        coordinate in their order or by name. None or 0: any value is allowed.
+    ending : what allowed values end in, in the same ways: values are `ending + k * spacing`, with
+        a spacing of 1 unless it is given; `0 <= ending < spacing`.
+
+    Allowed values are exact decimals: 3.15, and not 3.1500000000000004. `nearest` and `allows`
+    know them. What was done may lie anywhere in the box, so `point` takes any value of it.
 
     >>> box = Box([1.0, 1.0], [9.0, 5.0], names=["price", "fee"])
     >>> box.point({"fee": 2, "price": 3})
@@ -30,20 +40,27 @@ class Box:
     >>> box.point([3.0, 7.0])
     Traceback (most recent call last):
     continuarm.errors.InputError: `1.0 <= fee <= 5.0` must hold, but got 7.0
+    >>> prices = Box([1.0, 1.0], [9.0, 5.0], names=["price", "fee"], ending={"price": 0.99})
+    >>> prices.nearest([3.2, 2.7182])
+    array([2.99  , 2.7182])
     """
 
-    __slots__ = ("high", "low", "named", "names")
+    __slots__ = ("ending", "high", "low", "named", "names", "spacing")
 
     low: Array
     high: Array
     names: tuple[str, ...]
     named: bool
+    spacing: tuple[float, ...]  # 0: any value
+    ending: tuple[float, ...]
 
     def __init__(
         self,
         low: ArrayLike | Mapping[str, float],
         high: ArrayLike | Mapping[str, float],
         names: Sequence[str] | None = None,
+        spacing: PerCoordinate = None,
+        ending: PerCoordinate = None,
     ) -> None:
         lows, highs = _bounds(low, names), _bounds(high, names)
         if lows.shape != highs.shape:
@@ -66,6 +83,21 @@ class Box:
             object.__setattr__(self, name, value)
         object.__setattr__(self, "names", _names(names, lows.size))
         object.__setattr__(self, "named", names is not None)
+        self._space(spacing, ending)
+
+    def _space(self, spacing: PerCoordinate, ending: PerCoordinate) -> None:
+        steps = spacings_of(spacing, self.names, self.named)
+        ends = endings_of(ending, self.names, self.named)
+        for j, end in enumerate(ends):
+            if end is not None:
+                steps[j] = steps[j] or 1.0
+                if not end < steps[j]:
+                    raise SettingsError(
+                        f"`ending < spacing` must hold, but got ending={end}, spacing={steps[j]}"
+                    )
+        object.__setattr__(self, "spacing", tuple(steps))
+        object.__setattr__(self, "ending", tuple(end or 0.0 for end in ends))
+        self.values()
 
     @classmethod
     def unit(cls, dim: int) -> "Box":
@@ -76,25 +108,66 @@ class Box:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Box cannot be changed, but `{name}` was assigned")
 
-    def __getstate__(self) -> tuple[list[float], list[float], list[str] | None]:
-        return self.low.tolist(), self.high.tolist(), list(self.names) if self.named else None
+    def __getstate__(self) -> tuple[Any, ...]:
+        """What `Box(*state)` is made of; spacing and ending only where there is one."""
+        edges = self.low.tolist(), self.high.tolist(), list(self.names) if self.named else None
+        if not self.spaced:
+            return edges
+        ends = [e if s else None for s, e in zip(self.spacing, self.ending, strict=True)]
+        return *edges, list(self.spacing), ends
 
-    def __setstate__(self, state: tuple[list[float], list[float], list[str] | None]) -> None:
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.__init__(*state)  # type: ignore[misc]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Box) and self.__getstate__() == other.__getstate__()
 
     def __hash__(self) -> int:
-        return hash((self.low.tobytes(), self.high.tobytes(), self.names))
+        return hash((self.low.tobytes(), self.high.tobytes(), self.names, self.spacing))
 
     def __repr__(self) -> str:
-        low, high, names = self.__getstate__()
-        return f"Box({low}, {high}{'' if names is None else f', names={names}'})"
+        parts = [str(self.low.tolist()), str(self.high.tolist())]
+        if self.named:
+            parts.append(f"names={list(self.names)}")
+        if self.spaced:
+            parts.append(f"spacing={list(self.spacing)}")
+        if any(self.ending):
+            _, _, _, _, ends = self.__getstate__()
+            parts.append(f"ending={ends}")
+        return f"Box({', '.join(parts)})"
 
     def same_edges(self, other: "Box") -> bool:
         """Whether another box has the same edges, whatever its names."""
         return self.__getstate__()[:2] == other.__getstate__()[:2]
+
+    @property
+    def spaced(self) -> bool:
+        """Whether only some values of a coordinate are allowed."""
+        return any(self.spacing)
+
+    def values(self) -> list[Values | None]:
+        """The allowed values of each coordinate; None: any."""
+        coordinates = zip(self.names, self.low, self.high, self.spacing, self.ending, strict=True)
+        return [
+            values_of(name, float(low), float(high), step, end) if step else None
+            for name, low, high, step, end in coordinates
+        ]
+
+    def nearest(self, value: ArrayLike | Mapping[str, float]) -> Array:
+        """The allowed value nearest to one that may lie anywhere."""
+        point = np.clip(self.array(value), self.low, self.high)
+        if np.isnan(point).any():
+            raise InputError(f"numbers are needed for {self._label()}, but got {value!r}")
+        for j, values in enumerate(self.values()):
+            if values is not None:
+                point[j] = values.nearest(float(point[j]))
+        return point
+
+    def allows(self, value: ArrayLike | Mapping[str, float]) -> bool:
+        """Whether a value lies in the box and is allowed."""
+        point = self.array(value)
+        inside = (self.low <= point) & (point <= self.high)
+        return bool(inside.all() and (self.nearest(point) == point).all())
 
     @property
     def dim(self) -> int:

@@ -129,11 +129,13 @@ def compile_entry(
     )
 
 
-def compile_function(function: Function, signature: Any, *, cacheable: bool) -> Any:
+def compile_function(
+    function: Function, signature: Any, *, cacheable: bool, allocates: bool = True
+) -> Any:
     """Compile a function that compiled code calls by its address, and Python as it is."""
     if not cacheable:
         return numba.njit(signature, **ALLOCATING)(function)
-    return _dispatcher(function, signature, (), True, True)
+    return _dispatcher(function, signature, (), True, allocates)
 
 
 def _compiled_entry(

@@ -1,0 +1,113 @@
+"""An allowed point near the peak where rows couple coordinates that have a spacing.
+
+Depth first: one coordinate after the other takes the allowed value nearest to the peak, given
+those before it (without rows that is Babai's nearest plane). Where a value leaves no point that is
+high enough, so do all beyond it.
+"""
+
+import math
+
+from continuarm.core.allowed.bundles import ANY, LAST, STEP, Allowed, Numbers, Room
+from continuarm.core.allowed.climbing import LOOSE, TIGHT, climb, rise
+from continuarm.core.allowed.exactness import lattice_value, sums_to_at_most
+from continuarm.core.allowed.lines import NEAR, VALUE, look_at, step_of, v_of, whole_of
+
+__all__ = ["find_nearby"]
+
+AT, LOWER, UPPER, WANTED, DOWN, UP = range(16, 22)  # rows of room.vectors
+
+
+def next_spaced(allowed: Allowed, j: int, direction: int) -> int:
+    """The next coordinate with a spacing, or -1, or d."""
+    j += direction
+    while 0 <= j < len(allowed.coordinates) and allowed.coordinates[j][STEP] == ANY:
+        j += direction
+    return j
+
+
+def open_coordinate(allowed: Allowed, room: Room, j: int) -> None:
+    """Begin to try values of coordinate j, outwards from where the peak is."""
+    wanted = whole_of(allowed, j, room.vectors[AT][j])
+    room.vectors[WANTED][j] = wanted
+    room.vectors[DOWN][j] = float(math.floor(wanted + NEAR))
+    room.vectors[UP][j] = room.vectors[DOWN][j] + 1.0
+
+
+def next_value(allowed: Allowed, room: Room, low: float, high: float, j: int) -> float:
+    """The number of the nearest value not tried yet, between the limits; -1: there is none."""
+    down, up, wanted = room.vectors[DOWN][j], room.vectors[UP][j], room.vectors[WANTED][j]
+    spare = NEAR * step_of(allowed, j)
+    has_down = down >= 0.0
+    if has_down:
+        has_down = v_of(allowed, j, lattice_value(allowed, j, down)) >= low - spare
+    has_up = up <= allowed.coordinates[j][LAST]
+    if has_up:
+        has_up = v_of(allowed, j, lattice_value(allowed, j, up)) <= high + spare
+    if has_down and (not has_up or wanted - down <= up - wanted):
+        return down
+    return up if has_up else -1.0
+
+
+def go_past(room: Room, j: int, k: float, is_last: bool) -> None:
+    """A value has been tried; if it is the last in its direction, none is left there."""
+    if k == room.vectors[DOWN][j]:
+        room.vectors[DOWN][j] = -1.0 if is_last else k - 1.0
+    else:
+        room.vectors[UP][j] = math.inf if is_last else k + 1.0
+
+
+def fits(allowed: Allowed, room: Room) -> bool:
+    """Whether rows hold in units; where coordinates are free, they are brought in later."""
+    at = room.vectors[AT]
+    look_at(allowed, room, at)
+    for j in range(len(at)):
+        if allowed.coordinates[j][STEP] == ANY:
+            return True
+    for i in range(len(allowed.bounds)):
+        if not sums_to_at_most(allowed.units[i], room.vectors[VALUE]):
+            return False
+    return True
+
+
+def find_nearby(
+    allowed: Allowed,
+    slope: Numbers,
+    low: Numbers,
+    high: Numbers,
+    least: float,
+    nodes: int,
+    room: Room,
+    v: Numbers,
+) -> bool:
+    """Fill v, the peak, with an allowed point near it that is higher than `least`.
+
+    False: none was found among so many nodes, and v is as it was.
+    """
+    lower, upper, at = room.vectors[LOWER], room.vectors[UPPER], room.vectors[AT]
+    share = LOOSE
+    for j in range(len(low)):
+        lower[j], upper[j], at[j] = low[j], high[j], v[j]
+        share = TIGHT if allowed.coordinates[j][STEP] == ANY else share
+    j = next_spaced(allowed, -1, 1)
+    open_coordinate(allowed, room, j)
+    for _ in range(nodes):
+        k = next_value(allowed, room, low[j], high[j], j)
+        if k < 0.0:
+            lower[j], upper[j] = low[j], high[j]
+            j = next_spaced(allowed, j, -1)
+            if j < 0:
+                return False
+            continue
+        lower[j] = upper[j] = v_of(allowed, j, lattice_value(allowed, j, k))
+        has_point = climb(allowed, slope, lower, upper, share, room, at)
+        has_point = has_point and rise(slope, room, at) > least
+        go_past(room, j, k, not has_point)
+        following = next_spaced(allowed, j, 1)
+        if has_point and following < len(low):
+            j = following
+            open_coordinate(allowed, room, j)
+        elif has_point and fits(allowed, room):
+            for i in range(len(low)):
+                v[i] = at[i]
+            return True
+    return False

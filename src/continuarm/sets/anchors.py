@@ -1,0 +1,80 @@
+"""A decision that is known to be allowed, or the limits that leave none."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from continuarm.box import Box
+from continuarm.core.allowed.bundles import Allowed
+from continuarm.core.allowed.exactness import is_allowed
+from continuarm.core.allowed.plain import fill_value, room_of_lists
+from continuarm.core.compiling import Array
+from continuarm.errors import SettingsError
+from continuarm.sets.bundle import Rows
+from continuarm.sets.conflicts import (
+    NO_ROOM,
+    Limit,
+    irreducible,
+    limits_of,
+    listed,
+    refusal,
+    spare_room,
+    whole_numbers,
+)
+
+__all__ = ["anchor_of", "nearest_of", "plain"]
+
+
+def plain(allowed: Allowed) -> Allowed:
+    """The same of lists."""
+    parts = {
+        name: part.tolist() if isinstance(part, np.ndarray) else part
+        for name, part in allowed._asdict().items()
+    }
+    return Allowed(**parts)
+
+
+def nearest_of(allowed: Allowed, point: Array) -> Array:
+    """The allowed decision nearest to a point, in units."""
+    low, high = np.asarray(allowed.edges)
+    v = 2.0 * (point - low) / (high - low) - 1.0
+    value = [0.0] * len(low)
+    room = room_of_lists(len(low), len(allowed.bounds))
+    fill_value(plain(allowed), v.tolist(), low.tolist(), high.tolist(), room, value)
+    return np.array(value)
+
+
+def anchor_of(box: Box, rows: Rows, equal: Rows, texts: Sequence[str], allowed: Allowed) -> Array:
+    """The decision farthest inside all limits, or an allowed value near it."""
+    limits = limits_of(box, rows, equal, texts, box.low, box.high)
+    room, middle = spare_room(limits)
+    if room < -NO_ROOM:
+        raise refusal(irreducible(limits, lambda some: spare_room(some)[0] < -NO_ROOM))
+    if room < NO_ROOM:
+        tight = irreducible(limits, lambda some: spare_room(some)[0] < NO_ROOM)
+        raise SettingsError(
+            "inequalities that leave no room between them must be written as one equality, "
+            f"`==`, but got {listed(tight)}"
+        )
+    found = nearest_of(allowed, box.from_unit(0.5 + 0.5 * middle))
+    if is_allowed(allowed, box.low, box.high, found):
+        return found
+    return _by_whole_numbers(box, limits, allowed)
+
+
+def _by_whole_numbers(box: Box, limits: Sequence[Limit], allowed: Allowed) -> Array:
+    found = whole_numbers(box, limits)
+    if found is not None:
+        found = nearest_of(allowed, found)
+        if is_allowed(allowed, box.low, box.high, found):
+            return found
+    kept = irreducible(limits, lambda some: whole_numbers(box, some) is None)
+    raise SettingsError(
+        f"limits must leave an allowed value, but got {listed(kept)} with {_spacings(box)}"
+    )
+
+
+def _spacings(box: Box) -> str:
+    return f"spacing={list(box.spacing)}" + (
+        f", ending={list(box.ending)}" if any(box.ending) else ""
+    )
