@@ -73,6 +73,8 @@ def saved_parts(name: str, number: int) -> Parts:
             )
         elif fate < 0.9:
             policy.forget(decision)
+    if number % 2 and policy.life.model.stands_alone and policy.bins():
+        policy.freeze(_one(rng, policy.bins()))
     shell = policy.__getstate__()
     header, arrays = taken_apart(shell.pop("state"))
     return json.loads(json.dumps(shell)), header, arrays

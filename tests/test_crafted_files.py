@@ -13,7 +13,7 @@ import continuarm as ca
 from benchmarks.damage import POLICIES, put_together, taken_apart
 from continuarm.core.learners.stencil import SLOT_BITS
 from continuarm.core.learners.surface import layout
-from continuarm.core.state import FREE_ROW, HEAD, LEVEL
+from continuarm.core.state import FREE_ROW, HEAD, LEVEL, SERIAL, SERIALS
 from continuarm.errors import SavedFileError
 from continuarm.live import saved_file
 
@@ -107,6 +107,18 @@ def endless_told(header: dict[str, Any], arrays: dict[str, Any]) -> None:
     arrays["rows"][1, 2] = np.inf
 
 
+def frozen_stranger(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    arrays["counts"] = np.append(arrays["counts"], arrays["counts"][SERIALS] + 1.0)
+
+
+def frozen_twice(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    arrays["counts"] = np.append(arrays["counts"], [arrays["counts"][SERIALS]] * 2)
+
+
+def bins_of_one_number(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    arrays["rows"][:, SERIAL] = arrays["counts"][SERIALS]
+
+
 @pytest.mark.parametrize(
     "edit",
     [
@@ -123,6 +135,9 @@ def endless_told(header: dict[str, Any], arrays: dict[str, Any]) -> None:
         last_count,
         far_payoffs,
         endless_told,
+        frozen_stranger,
+        frozen_twice,
+        bins_of_one_number,
     ],
 )
 def test_edited_surfaces_are_refused(edit: Edit, tmp_path: Path) -> None:

@@ -41,10 +41,19 @@ VERBS: dict[str, Verb] = {
     "forget": lambda policy: policy.forget(2),
     "forget_all": lambda policy: policy.forget_all(),
     "learn_from": lambda policy: policy.learn_from(LOG),
+    "freeze": lambda policy: held(policy.freeze, policy),
     "explain": lambda policy: policy.explain([0.7]),
     "stats": lambda policy: policy.stats(),
 }
-WHOLE = {"tell", "tell_many", "forget", "forget_all", "learn_from", "explain", "stats"}
+WHOLE = {"tell", "tell_many", "forget", "forget_all", "learn_from", "freeze", "explain", "stats"}
+
+
+def held(verb: Callable[[int], None], policy: ca.Policy) -> None:
+    """Freeze a bin, or where none can be frozen pause."""
+    if policy.life.model.stands_alone:
+        verb(policy.bins()[0].id)
+    else:
+        policy.pause()
 
 
 def used(maker: str) -> ca.Policy:

@@ -51,6 +51,7 @@ def _summary(policy: Policy) -> Table:
         ("bins", stats.bins),
         ("mean payoff lately", stats.mean_payoff),
         ("paused", "yes" if policy.paused else "no"),
+        ("frozen bins", ", ".join(str(one.id) for one in policy.bins() if one.frozen) or "none"),
     ]
     if policy.reach is not None:
         reach = zip(names, policy.reach.tolist(), strict=True)

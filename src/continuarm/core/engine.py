@@ -155,14 +155,27 @@ def tell(
 ) -> int:
     """Learn a payoff, whenever it comes; the number of its bin, or FULL with nothing changed.
 
-    An observation that stands alone goes to the bin that holds its context now.
+    An observation that stands alone goes to the bin that holds its context now. If that is frozen,
+    the payoff is only counted.
     """
+    made = True
+    if ticket == ALONE or (ticket == NOTHING and rows.any_frozen(state)):
+        row, made = seat(pcfg, lcfg, state, space, start)
+        if made and rows.is_frozen(state, row):
+            return _count(lcfg, state, space, row, ticket)
     if ticket == NOTHING:
         return 0
-    made = True
-    if ticket == ALONE:
-        row, made = seat(pcfg, lcfg, state, space, start)
     return learn(pcfg, lcfg, state, space, row, made, ticket, payoff)
+
+
+@compiled
+def _count(lcfg: Any, state: State, space: Space, row: int, ticket: int) -> int:
+    """Count a payoff that is not learned; what it would have taught may be asked again."""
+    if ticket != NOTHING:
+        learner.forget(lcfg, state.rows[row, HEAD:], state.pool, ticket, space.y, True)
+    state.counts[CLOCK] += 1.0
+    state.rows[row, TOLD] += 1.0
+    return int(state.rows[row, SERIAL])
 
 
 @compiled

@@ -25,9 +25,9 @@ from continuarm.core.compiling import (
 from continuarm.core.draws import chance, fill_normal
 from continuarm.core.guards import allowed_start, hand_out, kind_of
 from continuarm.core.partitions.protocol import locate
-from continuarm.core.request import EMPTY, FREE, FULL, INCUMBENT, Free, Region
+from continuarm.core.request import EMPTY, FREE, FROZEN, FULL, INCUMBENT, Free, Region
 from continuarm.core.scaling import to_unit
-from continuarm.core.state import SERIAL, Space, State, space
+from continuarm.core.state import SERIAL, Space, State, is_frozen, space
 
 __all__ = ["COMMON", "OUTSIDE", "Limits", "Setup", "limits_type"]
 
@@ -149,7 +149,8 @@ def answer_entry(partition_class: type, learner_class: type, guard_class: type =
 
     Returns the row that answers, whether its bin is made, the ticket, and the bin's number (0: not
     made); or as the ticket the dimension in which the context is outside, below OUTSIDE, or EMPTY.
-    Where the decision is the incumbent's, the ticket is INCUMBENT, and `value` is not filled.
+    Where the decision is the incumbent's, the ticket is INCUMBENT, and where the bin is frozen
+    FROZEN; then `value` is not to be used.
 
     With contexts to recommend for, it fills the best decisions known for them instead; `starts`
     are one each, or the incumbent's. One entry does both, because most of the code is the same,
@@ -191,6 +192,8 @@ def answer_entry(partition_class: type, learner_class: type, guard_class: type =
         row, made, ticket = engine.decide(pcfg, lcfg, state, here, *wish)
         if not unscale_decision(setup, region, here.y, here.work, value):
             unscale_decision(setup, region, begin, here.work, value)
+        if made and is_frozen(state, row):
+            ticket = FROZEN
         return row, made, ticket, int(state.rows[row, SERIAL]) if made else 0
 
     given = tuple_type(WORDS, types.uint64, types.uint64, VECTOR, VECTOR, VECTOR)

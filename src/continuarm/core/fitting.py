@@ -12,6 +12,7 @@ from continuarm.core import state as layout
 from continuarm.core.compiling import Array, in_python
 from continuarm.core.learners import protocol as learner
 from continuarm.core.learners.protocol import Read
+from continuarm.core.numbered_bins import are_distinct
 from continuarm.core.partitions import protocol as partition
 from continuarm.core.request import ALONE, NOTHING
 from continuarm.core.state import State
@@ -43,6 +44,10 @@ def misfit(pcfg: Any, lcfg: Any, state: State, seats: Seats) -> str | None:
         return "heads of rows that could have been counted"
     if not partition.fits(pcfg, nodes, rows[:used, : layout.HEAD], busy):
         return "an index of its own bins"
+    if not are_distinct(pcfg, state):
+        return "bins with numbers of their own"
+    if len(counts) > layout.COUNTS and not learner.stands_alone(lcfg):
+        return "no frozen bins"
     if not all(_seat_fits(lcfg, state, set(free), *seat) for seat in seats):
         return "open decisions that have a place"
     known = sorted(set(busy) - set(partition.unmade(pcfg, nodes)))
@@ -62,7 +67,8 @@ def _wrong_shapes(lcfg: Any, state: State) -> str | None:
         return "arrays of float64"
     if any(np.isnan(array).any() for array in (counts, rows, pool)):
         return "numbers"
-    widths = counts.shape == (layout.COUNTS,), rows.ndim == nodes.ndim == pool.ndim == 2
+    counted = counts.ndim == 1 and len(counts) >= layout.COUNTS
+    widths = counted, rows.ndim == nodes.ndim == pool.ndim == 2
     if not all(widths) or rows.shape[1] != layout.HEAD + learner.width(lcfg) or not len(nodes):
         return "rows of the learner's width"
     if pool.shape[1] != learner.pool_width(lcfg) or not len(pool) or not len(rows):

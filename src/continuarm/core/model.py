@@ -33,6 +33,7 @@ from continuarm.core.state import (
     copied,
     empty_counts,
     enlarged,
+    is_frozen,
     room_for,
     space,
 )
@@ -68,6 +69,7 @@ class Rule(NamedTuple):
     told: int
     best: Array  # in the middle of the box, in units
     follows: dict[str, Any] | None  # of the learner; None: `best` everywhere
+    frozen: bool
 
 
 def limits_of(start: Array, reach: float = 0.0) -> Limits:
@@ -267,6 +269,7 @@ class Model:
             "low": here.low.tolist(),
             "high": here.high.tolist(),
             "payoffs": int(rows[row, TOLD]) if made else 0,
+            "frozen": bool(made and in_python(is_frozen)(self.state, row)),
             **learner.explain(self.lcfg, known.copy(), request),
         }
 
@@ -295,7 +298,8 @@ class Model:
         for row, low, high in whole + split + partition.boxes(self.pcfg, nodes):
             follows = learner.rule(self.lcfg, rows[row, HEAD:]) if row > 0 else unvisited
             best = self._best(row, limits, at(0.5 * (low + high)))
-            found.append(Rule(low, high, int(rows[row, TOLD]), best, follows))
+            frozen = row > 0 and in_python(is_frozen)(self.state, row)
+            found.append(Rule(low, high, int(rows[row, TOLD]), best, follows, frozen))
         return found
 
     @property

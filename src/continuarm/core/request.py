@@ -8,6 +8,7 @@ __all__ = [
     "ALONE",
     "EMPTY",
     "FREE",
+    "FROZEN",
     "FULL",
     "INCUMBENT",
     "NOTHING",
@@ -23,8 +24,8 @@ __all__ = [
 # Tickets below 0. ALONE: the payoff can be learned by itself, whoever asked. NOTHING: the payoff
 # teaches nothing. FULL is no ticket: the arrays are full, nothing was changed, enlarge them.
 # INCUMBENT: the decision is what the incumbent would do. EMPTY is none, either: limits and guards
-# together leave nothing.
-ALONE, FULL, NOTHING, INCUMBENT, EMPTY = -1, -2, -3, -4, -5
+# together leave nothing. FROZEN: the decision is the best one known.
+ALONE, FULL, NOTHING, INCUMBENT, EMPTY, FROZEN = -1, -2, -3, -4, -5, -6
 
 
 class Free(NamedTuple):

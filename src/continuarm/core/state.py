@@ -15,8 +15,9 @@ __all__ = ["HEAD", "LAST", "LEVEL", "NODE", "SERIAL", "TOLD", "Space", "State"]
 
 # the head of a row; NODE is where the partition knows it, LAST the clock at the bin's last payoff
 NODE, LEVEL, TOLD, LAST, SERIAL, HEAD = 0, 1, 2, 3, 4, 5
-# the policy's own numbers: payoffs learned so far; rows handed out, the newest row given back (a
-# chain by NODE) and how many there are; bins made so far; whether row 0 is a template
+# the policy's own numbers: payoffs so far; rows handed out, the newest row given back (a
+# chain by NODE) and how many there are; bins made so far; whether row 0 is a template; after them
+# the numbers of bins that are frozen, rising
 CLOCK, ROWS_USED, FREE_ROW, FREE_ROWS, SERIALS, TEMPLATE, COUNTS = 0, 1, 2, 3, 4, 5, 6
 
 ROOM = 2**26  # numbers that a policy that splits by evidence holds at most, half a gigabyte
@@ -160,3 +161,21 @@ def replace(state: State, row: int, successor: int) -> None:
     """Let another row be the bin that this one was."""
     for i in range(HEAD):
         state.rows[successor, i] = state.rows[row, i]
+
+
+@compiled
+def any_frozen(state: State) -> bool:
+    """Whether a bin is frozen."""
+    return bool(state.counts.shape[0] > COUNTS)
+
+
+@compiled
+def is_frozen(state: State, row: int) -> bool:
+    """Whether a bin is frozen: it answers with its best decision, and learns nothing."""
+    counts, first, last = state.counts, COUNTS, state.counts.shape[0]
+    while first < last:
+        middle, number = (first + last) // 2, state.rows[row, SERIAL]
+        if counts[middle] == number:
+            return True
+        first, last = (middle + 1, last) if counts[middle] < number else (first, middle)
+    return False

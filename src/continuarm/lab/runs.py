@@ -1,8 +1,9 @@
 """The three ways to run a policy on a problem.
 
 Partition × learner on a compiled problem runs in the compiled loop, unless a function of its
-user's is the incumbent. A policy that learns nothing decides for a whole block at once. Everything
-else runs in a loop in Python, with the same numbers.
+user's is the incumbent, a share of decisions is the incumbent's, or a bin is frozen. A policy
+that learns nothing decides for a whole block at once. Everything else runs in a loop in Python,
+with the same numbers.
 """
 
 from typing import Any, Protocol
@@ -10,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from continuarm.core import numbered_bins
 from continuarm.core.compiling import Array
 from continuarm.core.state import SERIALS
 from continuarm.errors import InputError, PolicyError, ProblemError
@@ -62,7 +64,8 @@ def run_of(policy: Any, streams: Streams, horizon: int) -> Run:
     compiled = streams.problem.functions.compiled
     if isinstance(policy, CompiledPolicy) and compiled:
         life = policy.life
-        if life.incumbent.own is None and life.limits.share == 0.0:
+        frozen = numbered_bins.frozen(life.model.state)
+        if life.incumbent.own is None and life.limits.share == 0.0 and not frozen:
             return CompiledRun(policy, streams, horizon)
     return LiveRun(policy, streams, horizon)
 

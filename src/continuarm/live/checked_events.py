@@ -9,26 +9,31 @@ from typing import Any
 
 import numpy as np
 
+from continuarm.core import numbered_bins
 from continuarm.core.state import SERIALS
 from continuarm.errors import InputError, UnknownDecisionError
 from continuarm.live.events import (
     BEST,
+    EXPLORED,
     INCUMBENTS,
     ROLES,
     Asked,
     Event,
     Forgotten,
+    Frozen,
     LearnedFromLog,
     TimePassed,
     Told,
+    Unfrozen,
 )
 from continuarm.live.inputs import finite
 from continuarm.live.life import Life
 
-__all__ = ["check"]
+__all__ = ["check", "check_bin"]
 
 MOST_IDS = 2**128 - 2**64  # a draw number has 128 bits, and there must be some left
 COUNTER_BITS = 64  # of a number; those above tell who counts
+SHOWN = 8  # bins in a line
 
 
 def check(life: Life, event: Event) -> None:
@@ -45,6 +50,8 @@ def check(life: Life, event: Event) -> None:
             _open(life, id_)
         case TimePassed(at):
             _time(life, at)
+        case Frozen(bin_) | Unfrozen(bin_):
+            check_bin(life, bin_)
         case LearnedFromLog(contexts, values, payoffs):
             boxes = life.beginning.context, life.beginning.decision
             for box, points in zip(boxes, (contexts, values), strict=True):
@@ -55,6 +62,30 @@ def check(life: Life, event: Event) -> None:
                 raise InputError("a log needs as many contexts as decisions and payoffs")
             for payoff in payoffs.tolist():
                 _payoff(life, payoff)
+
+
+def check_bin(life: Life, bin_: Any) -> None:
+    """Refuse to freeze a bin that is not there, or one that learns from stencils."""
+    if not life.model.stands_alone:
+        raise InputError(
+            "a bin can be frozen where each payoff teaches by itself, but those of stencils and "
+            "of gradients belong together: `pause()`"
+        )
+    if _no_whole(bin_):
+        raise InputError(f"`bin` must be a Bin of `bins()` or its number, but got {bin_!r}")
+    pcfg, state = life.model.pcfg, life.model.state
+    if bin_ in numbered_bins.numbers(pcfg, state):
+        return
+    if not 1 <= bin_ <= state.counts[SERIALS]:
+        raise InputError(f"`bin` must be one that is there, but {bin_} never was")
+    after = [str(number) for number in numbered_bins.successors(pcfg, state, bin_)]
+    more = f" and {len(after) - SHOWN:,} more" if len(after) > SHOWN else ""
+    raise InputError(
+        f"`bin` must be one that is there, but {bin_} is no more: its contexts are in bins "
+        f"{', '.join(after[:SHOWN])}{more}"
+        if after
+        else f"`bin` must be one that is there, but {bin_} has split and its parts are not visited"
+    )
 
 
 def _asked(life: Life, event: Asked) -> None:
@@ -77,8 +108,11 @@ def _asked(life: Life, event: Asked) -> None:
     ):
         when = "while a policy is paused" if life.paused else "with a `share`"
         raise InputError(f"decisions are the incumbent's {when}, but got {event.role!r}")
-    if event.role == BEST and event.limits is None:
+    frozen = event.bin in numbered_bins.frozen(life.model.state)
+    if event.role == BEST and event.limits is None and not frozen:
         raise InputError("a decision that teaches nothing needs limits, but has none")
+    if event.role == EXPLORED and frozen:
+        raise InputError(f"bin {event.bin} is frozen and explores nothing, but got {event.role!r}")
     _time(life, event.at)
     points = [(context, event.context), (decision, event.value), (decision, event.start)]
     if event.centre is not None:

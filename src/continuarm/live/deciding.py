@@ -11,7 +11,7 @@ from continuarm.core.entries import OUTSIDE
 from continuarm.core.learners.protocol import LearnerOptions
 from continuarm.core.model import NO_RULE, At, Limits, Model
 from continuarm.core.partitions.protocol import PartitionOptions
-from continuarm.core.request import ALONE, INCUMBENT, NOTHING
+from continuarm.core.request import ALONE, FROZEN, INCUMBENT, NOTHING
 from continuarm.live.events import BEST, EXPLORED, INCUMBENTS, Asked
 from continuarm.live.incumbent import Incumbent
 from continuarm.live.limits import Within
@@ -123,6 +123,9 @@ class Deciding:
         role = BEST if ticket == NOTHING else EXPLORED
         if ticket == INCUMBENT:
             value, role, ticket = does.copy(), INCUMBENTS, self._ticket_of(INCUMBENTS)
+        elif ticket == FROZEN:
+            [value], role = model.recommend(context[None, :], limits), BEST
+            ticket = NOTHING
         value = _within(within, value)
         asked = (id_, context, value, at, role, bin_, centre, does, allowed)
         return new(Asked, asked), (row, made, ticket)

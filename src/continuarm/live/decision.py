@@ -22,8 +22,8 @@ class Decision:
     value : the vector to apply, in the decision box's units.
     names : the names of its numbers.
     policy : a token of the policy that handed it out.
-    role : why it was made: `"explored"`; `"best"`, where limits left nothing to learn; or
-        `"incumbent"`, as the `start` would have it.
+    role : why it was made: `"explored"`; `"best"`, where limits left nothing to learn or the bin
+        is frozen; or `"incumbent"`, as the `start` would have it.
     """
 
     __slots__ = ("context", "id", "names", "policy", "role", "value")
@@ -101,9 +101,10 @@ class Decisions(NamedTuple):
 class Bin(NamedTuple):
     """One bin: contexts `low <= x < high`, closed above at the edge of the context box.
 
-    `id` is its number; `asked` and `told` count its decisions and payoffs, `progress` its
-    completed stencils (or observations, for a learner without stencils); `best` is the best
-    decision known in it.
+    `id` is its number, which no other bin ever has; `asked` and `told` count its decisions and
+    payoffs, `progress` its completed stencils (or observations, for a learner without stencils);
+    `best` is the best decision known in it. While it is `frozen` that is what it answers, and it
+    learns nothing.
     """
 
     low: Array
@@ -114,3 +115,4 @@ class Bin(NamedTuple):
     progress: int
     best: Array
     id: int
+    frozen: bool = False

@@ -15,12 +15,14 @@ __all__ = [
     "Asked",
     "Event",
     "Forgotten",
+    "Frozen",
     "LearnedFromLog",
     "OpenForgotten",
     "Paused",
     "Resumed",
     "TimePassed",
     "Told",
+    "Unfrozen",
     "from_plain",
     "to_plain",
 ]
@@ -35,7 +37,8 @@ class Asked(NamedTuple):
     id : its number, which is that of its draw; no other decision of the policy has it.
     value : what was decided.
     at : when, in seconds; 0 where no clock is needed.
-    role : `"explored"`, `"best"` where limits left nothing to learn, or `"incumbent"`.
+    role : `"explored"`; `"best"` where limits left nothing to learn, or the bin was frozen; or
+        `"incumbent"`.
     bin : the bin that answered; 0: one that was not made yet.
     centre : the best decision known at that moment; None where nobody listened.
     start : what the incumbent would have done.
@@ -98,7 +101,30 @@ class Resumed(NamedTuple):
     """No longer so."""
 
 
-Event = Asked | Told | Forgotten | OpenForgotten | TimePassed | LearnedFromLog | Paused | Resumed
+class Frozen(NamedTuple):
+    """From now on a bin, by its number, answers with its best decision and learns nothing."""
+
+    bin: int
+
+
+class Unfrozen(NamedTuple):
+    """No longer so."""
+
+    bin: int
+
+
+Event = (
+    Asked
+    | Told
+    | Forgotten
+    | OpenForgotten
+    | TimePassed
+    | LearnedFromLog
+    | Paused
+    | Resumed
+    | Frozen
+    | Unfrozen
+)
 KINDS: dict[str, Any] = {
     "asked": Asked,
     "told": Told,
@@ -108,6 +134,8 @@ KINDS: dict[str, Any] = {
     "learned-from-log": LearnedFromLog,
     "paused": Paused,
     "resumed": Resumed,
+    "frozen": Frozen,
+    "unfrozen": Unfrozen,
 }
 NAMES = {kind: name for name, kind in KINDS.items()}
 ARRAYS = {"context", "value", "centre", "start", "limits", "gradient"}

@@ -73,6 +73,8 @@ def _lines(found: dict[str, Any], context: Box, decision: Box, *, paused: bool) 
             lines.append(f"The best {label} is known to about ± {error:.2g}.")
     if found.get("in_words"):
         lines.append(f"{found['in_words'][:1].upper()}{found['in_words'][1:]}.")
+    if found.get("frozen"):
+        lines.append("This bin is frozen: it answers with its best decision and learns nothing.")
     if paused:
         lines.append("The policy is paused: every decision is what is done today.")
     return lines

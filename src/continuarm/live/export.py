@@ -14,11 +14,13 @@ __all__ = ["export"]
 def export(name: str, start: Affine, rules: list[Rule]) -> str:
     """The table in JSON; boxes of bins are on the unit cube, `best` and `start` in units."""
     bins = []
-    for low, high, told, best, follows in rules:
+    for low, high, told, best, follows, frozen in rules:
         bin_: dict[str, Any] = {"low": low.tolist(), "high": high.tolist(), "payoffs": told}
         bin_["best"] = best.tolist()
         if follows is not None:
             bin_ |= {"dimensions": start.decision.dim} | follows
+        if frozen:
+            bin_["frozen"] = True
         bins.append(bin_)
     table = {
         "format": "continuarm table",

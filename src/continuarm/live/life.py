@@ -14,6 +14,7 @@ from continuarm.core.compiling import Array
 from continuarm.core.draws import Key
 from continuarm.core.learners.protocol import reach
 from continuarm.core.model import Model, limits_of
+from continuarm.core.numbered_bins import with_frozen
 from continuarm.core.request import FULL
 from continuarm.errors import InputError
 from continuarm.live import log_rule, warm_start
@@ -24,12 +25,14 @@ from continuarm.live.events import (
     Asked,
     Event,
     Forgotten,
+    Frozen,
     LearnedFromLog,
     OpenForgotten,
     Paused,
     Resumed,
     TimePassed,
     Told,
+    Unfrozen,
 )
 from continuarm.live.incumbent import Incumbent, always
 from continuarm.live.limits import Within
@@ -95,6 +98,8 @@ class Life(Deciding):
                 self._learn_from(event)
             case Paused() | Resumed():
                 self._pause(isinstance(event, Paused), event)
+            case Frozen(bin_) | Unfrozen(bin_):
+                self._freeze(bin_, isinstance(event, Frozen), event)
             case _:
                 raise InputError(f"an event is needed, but got {event!r}")
 
@@ -166,6 +171,12 @@ class Life(Deciding):
     def _pause(self, paused: bool, event: Event) -> None:
         limits = self.limits._replace(share=1.0 if paused else self.beginning.share)
         self.paused, self.limits = paused, limits  # a stroke: nothing is called from here on
+        if self.unheard is not None:
+            self.unheard += (event,)
+
+    def _freeze(self, bin_: int, frozen: bool, event: Event) -> None:
+        state = with_frozen(self.model.state, bin_, frozen)
+        self.model.state = state  # a stroke: nothing is called from here on
         if self.unheard is not None:
             self.unheard += (event,)
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from continuarm import checks
 from continuarm.box import Box
+from continuarm.core import numbered_bins
 from continuarm.core.compiling import Array
 from continuarm.core.learners.protocol import LearnerOptions
 from continuarm.core.model import ModelBin, Rule
@@ -23,15 +24,16 @@ from continuarm.live.deciding import Beginning, new
 from continuarm.live.decision import Bin, Decision, Decisions
 from continuarm.live.explanation import Explanation, explained
 from continuarm.live.export import export
+from continuarm.live.guarded import Guarded
 from continuarm.live.in_words import contexts_in_words
 from continuarm.live.incumbent import Affine, Start, incumbent_of
 from continuarm.live.inputs import Context, Contexts, Many, Rows, finite, key_of
 from continuarm.live.life import Life
 from continuarm.live.limits import Given, Within, within_of
 from continuarm.live.open_decisions import TTL, Waiting
-from continuarm.live.shell import Shell, counting_refusals
+from continuarm.live.shell import counting_refusals
 from continuarm.live.tokens import Tokens
-from continuarm.live.uplift import Uplift, checked_share
+from continuarm.live.uplift import checked_share
 from continuarm.strokes import to_the_end
 
 __all__ = ["Context", "Policy", "Start", "load"]
@@ -39,7 +41,7 @@ __all__ = ["Context", "Policy", "Start", "load"]
 MOST_DIMENSIONS = 2**19  # a ticket counts the slots of a stencil
 
 
-class Policy(Shell):
+class Policy(Guarded):
     """A partition of the contexts × a learner in each bin.
 
     Parameters
@@ -227,44 +229,6 @@ class Policy(Shell):
             self._life.apply(events.TimePassed(at))
         return before - len(self._life.open.open)
 
-    def pause(self) -> None:
-        """Let every decision be the incumbent's, until `resume`.
-
-        Payoffs are still learned. `recommend` still says what is best.
-        """
-        self.gate.alone(self._pause, events.Paused())
-
-    def resume(self) -> None:
-        """Decide again."""
-        self.gate.alone(self._pause, events.Resumed())
-
-    def _pause(self, event: events.Paused | events.Resumed) -> None:
-        if self._life.paused != isinstance(event, events.Paused):
-            self._life.apply(event)
-
-    @property
-    def paused(self) -> bool:
-        """Whether every decision is the incumbent's at present."""
-        return self._life.paused
-
-    def uplift(self, confidence: float = 0.95) -> Uplift:
-        """How much better our decisions are than the incumbent's, of which `share` are tried.
-
-        The intervals are right at every moment at once: one may look every day, and stop when one
-        likes. Decisions count in the order in which they were asked, when all before them are told
-        or given up; those made while paused do not.
-        """
-        if self._life.beginning.share == 0.0:
-            raise SettingsError(
-                "`share` must be above 0, so that there is something to compare with, but got 0.0"
-            )
-        trusted = checks.number("confidence", confidence, least=0.5, most=0.999999)
-        return self.gate.alone(self._uplift, trusted)
-
-    def _uplift(self, confidence: float) -> Uplift:
-        self._life.count_closed()
-        return self._life.comparison.uplift(confidence)
-
     def forget_all(self) -> None:
         """Forget every open decision, the oldest first; learn what `missing` has held back."""
         self.gate.alone(self._forget_all)
@@ -391,7 +355,7 @@ class Policy(Shell):
 
     def bins(self) -> list[Bin]:
         """The bins that have been visited and not split, in the order in which they were made."""
-        found, asked = self.gate.alone(self._bins)
+        found, asked, frozen = self.gate.alone(self._bins)
         from_unit = self.context.from_unit
         return [
             Bin(
@@ -403,13 +367,14 @@ class Policy(Shell):
                 b.progress,
                 b.best,
                 b.serial,
+                b.serial in frozen,
             )
             for b in found
         ]
 
-    def _bins(self) -> tuple[list[ModelBin], dict[int, int]]:
+    def _bins(self) -> tuple[list[ModelBin], dict[int, int], list[int]]:
         found = self._life.model.bins(self._life.limits, self._life.start_at)
-        return found, dict(self._life.asked_of)
+        return found, dict(self._life.asked_of), numbered_bins.frozen(self._life.model.state)
 
     def stats(self) -> Stats:
         """How it has fared: decisions by what became of them, refusals, bins, payoffs."""

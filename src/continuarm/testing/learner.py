@@ -14,7 +14,8 @@ from continuarm.core.partitions.tree import Tree
 from continuarm.lab.simulation import simulate
 from continuarm.live.policy import Policy
 from continuarm.problems import Problem
-from continuarm.testing.policy import check_policy, play
+from continuarm.testing.playing import play
+from continuarm.testing.policy import check_policy
 
 __all__ = ["check_learner"]
 

@@ -13,7 +13,8 @@ from continuarm.core.learners.response_surface import ResponseSurface
 from continuarm.core.partitions import protocol as partition
 from continuarm.core.partitions.protocol import PartitionOptions
 from continuarm.live.policy import Policy
-from continuarm.testing.policy import check_policy, play
+from continuarm.testing.playing import play
+from continuarm.testing.policy import check_policy
 
 __all__ = ["check_partition"]
 

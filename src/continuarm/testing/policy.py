@@ -16,16 +16,15 @@ from continuarm.live.abilities import (
     LivePolicy,
     Recommends,
     RecommendsMany,
-    TakesGradients,
 )
 from continuarm.live.decision import Decision
 from continuarm.live.named.by_name import maker_of
 from continuarm.live.policy import Policy, load
+from continuarm.testing.guards import check_frozen
+from continuarm.testing.playing import CONTEXT, DECISION, play, policy_box, refuses, tell
 
 __all__ = ["check_policy"]
 
-CONTEXT = Box([18.0, 0.0], [90.0, 2.5e5], names=["age", "income"])
-DECISION = Box([1.0, 0.5], [9.0, 4.0], names=["price", "fee"])
 KNOWN = {"horizon": 2000, "curvature": 0.5, "curvature_max": 4.0}
 
 
@@ -58,7 +57,7 @@ def check_policy(
     _check_seeds(new, rounds)
     _check_recommend(new, rounds, decision)
     if isinstance(new(), Policy):
-        for check in (_check_refusals, _check_once, _check_copies, _check_life):
+        for check in (_check_refusals, _check_once, _check_copies, _check_life, check_frozen):
             check(new, rounds)
 
 
@@ -72,35 +71,6 @@ class _Nowhere:
         """The middle is best everywhere."""
         decisions = np.tile(self.decision.centre, (len(contexts), 1))
         return decisions, np.zeros(len(contexts))
-
-
-def play(policy: Any, rounds: int, seed: int, keep: int = 0) -> list[Array]:
-    """Ask and tell against a noisy hill; the last `keep` decisions stay open."""
-    rng, values, box = np.random.default_rng(seed), [], policy_box(policy)
-    points = box.from_unit(rng.random((rounds, box.dim)))
-    for k, x in enumerate(points):
-        asked = policy.ask(x)
-        value = np.asarray(getattr(asked, "value", asked), np.float64)
-        values.append(value.copy())
-        if k < rounds - keep:
-            tell(policy, asked, value, float(rng.standard_normal()))
-    return values
-
-
-def policy_box(policy: Any) -> Box:
-    """The contexts that a policy was made for."""
-    box = getattr(policy, "context", None)
-    return box if isinstance(box, Box) else CONTEXT
-
-
-def tell(policy: Any, asked: Any, value: Array, noise: float) -> None:
-    """The payoff of a hill around a third of each side, with its gradient where it is wanted."""
-    box = policy.decision if isinstance(getattr(policy, "decision", None), Box) else DECISION
-    gap = box.to_unit(value) - 1.0 / 3.0
-    payoff = -float(gap @ gap) + 0.1 * noise
-    sloped = isinstance(policy, TakesGradients) and policy.uses_gradient
-    extra = {"gradient": -2.0 * gap / box.span} if sloped else {}
-    policy.tell(asked, payoff, **extra)
 
 
 def _check_decisions(new: Callable[..., Any], rounds: int, context: Box, decision: Box) -> None:
@@ -141,14 +111,6 @@ def _check_recommend(new: Callable[..., Any], rounds: int, decision: Box) -> Non
     assert np.array_equal(*after), "recommend must change nothing"
 
 
-def _refuses(call: Callable[[], object], *kinds: type[Exception]) -> bool:
-    try:
-        call()
-    except kinds:
-        return True
-    return False
-
-
 def _check_refusals(new: Callable[..., Policy], rounds: int) -> None:
     policy = new()
     play(policy, 20, seed=1)
@@ -159,10 +121,10 @@ def _check_refusals(new: Callable[..., Policy], rounds: int) -> None:
         contexts += [policy.context.high + 1.0, policy.context.low * nan]
     for context in contexts:
         for verb in (policy.ask, policy.recommend):
-            refused = _refuses(lambda v=verb, c=context: v(c), InputError)  # type: ignore[misc]
+            refused = refuses(lambda v=verb, c=context: v(c), InputError)  # type: ignore[misc]
             assert refused, f"a bad context must be refused: {context!r}"
     for payoff in (nan, float("inf"), "1", None, True):
-        refused = _refuses(lambda p=payoff: policy.tell(decision, p), InputError)  # type: ignore[misc]
+        refused = refuses(lambda p=payoff: policy.tell(decision, p), InputError)  # type: ignore[misc]
         assert refused, f"a bad payoff must be refused: {payoff!r}"
     assert policy.snapshot() == before, "what is refused must change nothing"
 
@@ -171,12 +133,12 @@ def _check_once(new: Callable[..., Policy], rounds: int) -> None:
     policy, other = new(), new()
     decision = policy.ask(policy.context.centre)
     for stranger in (other.ask(other.context.centre), 12345, "x"):
-        refused = _refuses(lambda s=stranger: policy.forget(s), UnknownDecisionError)  # type: ignore[misc]
+        refused = refuses(lambda s=stranger: policy.forget(s), UnknownDecisionError)  # type: ignore[misc]
         assert refused, f"a decision of another policy must be refused: {stranger!r}"
     again = Decision.from_json(decision.to_json())
     tell(policy, again, decision.value, 0.0)
     before = policy.snapshot()
-    told = _refuses(lambda: tell(policy, decision, decision.value, 0.0), UnknownDecisionError)
+    told = refuses(lambda: tell(policy, decision, decision.value, 0.0), UnknownDecisionError)
     assert told, "a decision must be told once"
     assert policy.snapshot() == before
 

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from continuarm import checks
 from continuarm.core.compiling import Array, compiled
@@ -239,12 +240,21 @@ def grown(cfg: EvidenceTreeConfig, nodes: Array) -> Array:
 
 
 def boxes(cfg: EvidenceTreeConfig, nodes: Array) -> Boxes:
+    made = nodes[: int(nodes[0, USED])]
+    return _boxed(cfg, nodes, (made[:, DIMENSION] < 0.0) & (made[:, ROW] > 0.0))
+
+
+def former(cfg: EvidenceTreeConfig, nodes: Array, rows: Array) -> Boxes:
+    return _boxed(cfg, nodes, nodes[: int(nodes[0, USED]), DIMENSION] >= 0.0)
+
+
+def _boxed(cfg: EvidenceTreeConfig, nodes: Array, wanted: NDArray[np.bool_]) -> Boxes:
+    """What ROW says of these nodes, and their boxes."""
     low, high, cut = (part(cfg, which) for which in (LOW, HIGH, CUT))
-    made = nodes[1 : int(nodes[0, USED])]
     return [
-        (int(node[ROW]), node[low:high].copy(), node[high:cut].copy())
-        for node in made
-        if node[DIMENSION] < 0.0 and node[ROW] > 0.0
+        (int(nodes[k, ROW]), nodes[k, low:high].copy(), nodes[k, high:cut].copy())
+        for k in np.flatnonzero(wanted)
+        if k >= ROOT
     ]
 
 

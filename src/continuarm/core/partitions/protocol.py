@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from continuarm.core import compiling
 from continuarm.core.compiling import Array, by_class, compiled, in_python
 from continuarm.core.request import Learned
-from continuarm.core.state import Space, State
+from continuarm.core.state import SERIAL, Space, State
 
 __all__ = ["Partition", "PartitionOptions", "register"]
 
@@ -54,6 +54,7 @@ class Partition:
     grown: Callable[[Any, Array], Array]
     boxes: Callable[[Any, Array], Boxes]
     split_boxes: Callable[[Any, Array], Boxes] = lambda cfg, nodes: []
+    former: Callable[[Any, Array, Array], Boxes] | None = None
     is_bin: Callable[[Any, Array, Array, int], bool] = _always
     prepare: Callable[[Any, Any, State, int, Space], bool] = _nothing_to_make
     observe: Callable[[Any, Any, State, Learned, Space], None] = _never_splits
@@ -155,3 +156,12 @@ def boxes(cfg: Any, nodes: Array) -> Boxes:
 def split_boxes(cfg: Any, nodes: Array) -> Boxes:
     """The same of each bin that has split and answers for a part not made yet, parents first."""
     return code(cfg).split_boxes(cfg, nodes)
+
+
+def former(cfg: Any, nodes: Array, rows: Array) -> Boxes:
+    """The number and the box of each bin that has split; by default those of `split_boxes`."""
+    function = code(cfg).former
+    if function is not None:
+        return function(cfg, nodes, rows)
+    found = split_boxes(cfg, nodes)
+    return [(int(rows[row, SERIAL]), low, high) for row, low, high in found]

@@ -35,7 +35,7 @@ from continuarm.core.partitions.evidence.nodes import (
     scaled,
 )
 from continuarm.core.request import Learned
-from continuarm.core.state import HEAD, Space, State, begin, give_back, take
+from continuarm.core.state import HEAD, SERIAL, Space, State, begin, give_back, take
 
 __all__ = ["give_back_all", "go_on_making", "make_room", "split", "start_again", "tell_halves"]
 
@@ -187,3 +187,4 @@ def split(cfg: EvidenceTreeConfig, state: State, node: int, winner: int) -> None
         begin(state, row, child, parent)
     nodes[node, DIMENSION] = axis
     give_back_all(cfg, state, node)
+    nodes[node, ROW] = state.rows[parent, SERIAL]

@@ -29,7 +29,17 @@ from continuarm.core.partitions.evidence.nodes import (
     part,
 )
 from continuarm.core.request import Foreseen, Learned, Observation
-from continuarm.core.state import CLOCK, HEAD, LAST, TEMPLATE, Space, State, begin, take
+from continuarm.core.state import (
+    CLOCK,
+    HEAD,
+    LAST,
+    TEMPLATE,
+    Space,
+    State,
+    any_frozen,
+    begin,
+    take,
+)
 
 __all__ = ["begin_anew", "is_wanted", "make", "tell"]
 
@@ -119,7 +129,7 @@ def _score(cfg: EvidenceTreeConfig, mine: Foreseen, bins: Foreseen) -> float:
 
 @compiled
 def tell(cfg: EvidenceTreeConfig, lcfg: Any, state: State, learned: Learned, space: Space) -> bool:
-    """Tell it what a bin has just learned; whether it wins."""
+    """Tell it what a bin has just learned; whether it wins, which no frozen bin allows."""
     header, seen = state.nodes[0], learned.seen
     row = int(header[NEWCOMER])
     if row == 0:
@@ -134,7 +144,7 @@ def tell(cfg: EvidenceTreeConfig, lcfg: Any, state: State, learned: Learned, spa
     _note(cfg, header, u)
     if count > LEARNS * cfg.coefficients and _has_met_all(cfg, header, count):
         header[NEWCOMER_LEAD] += _score(cfg, mine, learned.foreseen)
-    if header[NEWCOMER_LEAD] >= cfg.anew_lead:
+    if header[NEWCOMER_LEAD] >= cfg.anew_lead and not any_frozen(state):
         return True
     if count >= header[NEWCOMER_TIME]:
         _begin(cfg, lcfg, state, space)

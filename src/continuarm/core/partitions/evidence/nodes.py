@@ -18,8 +18,9 @@ KINDS = 2  # halves that keep all, halves that keep little
 USED, NEWCOMER, NEWCOMER_LEAD, NEWCOMER_TIME, TIMES, MET = range(6)
 # then dx numbers each: sums of these contexts and of their squares, and the same of its time
 SUMS, SQUARES, OWN_SUMS, OWN_SQUARES, HEADER = range(5)
-# a node: the dimension it cuts (-1: it is a bin), its children, its row, how many contexts are
-# noted, what its challengers do, when they start again, the one of the whole bin and its lead
+# a node: the dimension it cuts (-1: it is a bin), its children, its row (of one that cuts, the
+# number of the bin that has split), how many contexts are noted, what its challengers do, when
+# they start again, the one of the whole bin and its lead
 DIMENSION, BELOW, ABOVE, ROW, NOTED, STATE, DUE, RENEWER, RENEWER_LEAD, FIELDS = range(10)
 # STATE: no challengers yet, to be made, at work, being made (DUE counts the pairs of halves made)
 WAITING, WANTED, RUNNING, MADE_IN_PART = 0.0, -1.0, 1.0, 2.0

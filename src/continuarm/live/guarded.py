@@ -1,0 +1,94 @@
+"""Guarded: the verbs that hold a policy back, or part of it, and say what it is worth."""
+
+from typing import Any
+
+import numpy as np
+
+from continuarm import checks
+from continuarm.core import numbered_bins
+from continuarm.core.partitions.protocol import boxes
+from continuarm.core.state import SERIAL
+from continuarm.errors import InputError, SettingsError
+from continuarm.live import checked_events, events
+from continuarm.live.decision import Bin
+from continuarm.live.shell import Shell
+from continuarm.live.uplift import Uplift
+
+__all__ = ["Guarded"]
+
+
+class Guarded(Shell):
+    """A policy that can be held back."""
+
+    def pause(self) -> None:
+        """Let every decision be the incumbent's, until `resume`.
+
+        Payoffs are still learned. `recommend` still says what is best.
+        """
+        self.gate.alone(self._pause, events.Paused())
+
+    def resume(self) -> None:
+        """Decide again."""
+        self.gate.alone(self._pause, events.Resumed())
+
+    def _pause(self, event: events.Paused | events.Resumed) -> None:
+        if self._life.paused != isinstance(event, events.Paused):
+            self._life.apply(event)
+
+    @property
+    def paused(self) -> bool:
+        """Whether every decision is the incumbent's at present."""
+        return self._life.paused
+
+    def uplift(self, confidence: float = 0.95) -> Uplift:
+        """How much better our decisions are than the incumbent's, of which `share` are tried.
+
+        The intervals are right at every moment at once: one may look every day, and stop when one
+        likes. Decisions count in the order in which they were asked, when all before them are told
+        or given up; those made while paused do not.
+        """
+        if self._life.beginning.share == 0.0:
+            raise SettingsError(
+                "`share` must be above 0, so that there is something to compare with, but got 0.0"
+            )
+        trusted = checks.number("confidence", confidence, least=0.5, most=0.999999)
+        return self.gate.alone(self._uplift, trusted)
+
+    def _uplift(self, confidence: float) -> Uplift:
+        self._life.count_closed()
+        return self._life.comparison.uplift(confidence)
+
+    def freeze(self, bin: Bin | int) -> None:
+        """Let a bin answer with its best decision and learn nothing, until `unfreeze`.
+
+        Its payoffs are counted, also those of decisions that were asked before. What it decides
+        while frozen is never learned. It does not split, and no newcomer takes the place of all
+        bins. A pause and the incumbent's share come first.
+
+        Parameters
+        ----------
+        bin : one of `bins()`, or its `id`; one that has split is refused with its successors.
+        """
+        self.gate.alone(self._freeze, bin, True)
+
+    def unfreeze(self, bin: Bin | int) -> None:
+        """Let a bin decide and learn again."""
+        self.gate.alone(self._freeze, bin, False)
+
+    def _freeze(self, bin_: Any, frozen: bool) -> None:
+        number = bin_.id if isinstance(bin_, Bin) else bin_
+        checked_events.check_bin(self._life, number)
+        if isinstance(bin_, Bin):
+            self._check_box(bin_)
+        if (number in numbered_bins.frozen(self._life.model.state)) != frozen:
+            event = events.Frozen(number) if frozen else events.Unfrozen(number)
+            self._life.apply(event)
+
+    def _check_box(self, bin_: Bin) -> None:
+        """Refuse a bin of another policy."""
+        model = self._life.model
+        for row, *box in boxes(model.pcfg, model.state.nodes):
+            if model.state.rows[row, SERIAL] == bin_.id:
+                low, high = (self.context.from_unit(edge) for edge in box)
+                if not (np.array_equal(low, bin_.low) and np.array_equal(high, bin_.high)):
+                    raise InputError(f"`bin` must be of this policy, but got {bin_!r}")
