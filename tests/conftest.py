@@ -13,11 +13,19 @@ from continuarm.live import registry as kinds
 from continuarm.live.gate import keep_through_forks
 from continuarm.live.named import by_name
 from continuarm.problems import registry as worlds
+from tests import postgresql
 
 settings.register_profile("shared-machine", deadline=None, derandomize=True)
 settings.load_profile("shared-machine")
 
 REGISTRIES: tuple[dict[str, Any], ...] = (kinds._kinds, by_name._makers, worlds._entries)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[postgresql.Server]:
+    """A PostgreSQL of these tests' own."""
+    with postgresql.Server() as running:
+        yield running
 
 
 @pytest.fixture(autouse=True)

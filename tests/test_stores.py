@@ -32,12 +32,6 @@ DURABLE = ["sqlite", "postgresql"]
 Address = Callable[[str], str]
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[postgresql.Server]:
-    with postgresql.Server() as running:
-        yield running
-
-
 @pytest.fixture
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> Address:
     """The address of a new store of a kind."""

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from continuarm.lab.experiment import Experiment as Experiment
     from continuarm.lab.result import Result as Result
     from continuarm.lab.simulation import simulate as simulate
+    from continuarm.ledger import SharedPolicy as SharedPolicy
+    from continuarm.ledger import share as share
     from continuarm.live import events as events
     from continuarm.live.affine_rule import AffineRule as AffineRule
     from continuarm.live.closings import Stats as Stats
@@ -88,6 +90,7 @@ _HOME = {
     "ResponseSurface": "core.learners.response_surface",
     "Result": "lab.result",
     "RobbinsMonro": "live.named",
+    "SharedPolicy": "ledger",
     "StaticKWSA": "live.named",
     "SurfaceSampling": "live.named",
     "Tree": "core.partitions.tree",
@@ -105,6 +108,7 @@ _HOME = {
     "register_policy": "live.named",
     "register_problem": "problems",
     "schedules": "paper.schedules",
+    "share": "ledger",
     "simulate": "lab.simulation",
     "testing": "testing",
     "theory": "paper.theory",

@@ -122,7 +122,7 @@ class Deciding:
             centre = _within(within, model.recommend(context[None, :], limits)[0])
         role = BEST if ticket == NOTHING else EXPLORED
         if ticket == INCUMBENT:
-            value, role, ticket = does.copy(), INCUMBENTS, self._ticket_of(INCUMBENTS)
+            value, role, ticket = does.copy(), INCUMBENTS, self.ticket_of(INCUMBENTS)
         elif ticket == FROZEN:
             [value], role = model.recommend(context[None, :], limits), BEST
             ticket = NOTHING
@@ -130,7 +130,7 @@ class Deciding:
         asked = (id_, context, value, at, role, bin_, centre, does, allowed)
         return new(Asked, asked), (row, made, ticket)
 
-    def _ticket_of(self, role: str) -> int:
+    def ticket_of(self, role: str) -> int:
         """What can be learned of a decision with this role, which no stencil asked for.
 
         Who counts what is asked has not asked for the incumbent's.

@@ -155,7 +155,7 @@ class Life(Deciding):
     def _seat(self, event: Asked) -> Seat:
         """Where a decision belongs; one that changes the state is made again and must be equal."""
         if not self.model.counts_asking:
-            return 0, True, self._ticket_of(event.role)
+            return 0, True, self.ticket_of(event.role)
         within = None if event.limits is None else Within(*event.limits)
         again, seat = self.decide(
             event.context, event.at, within, start=event.start, draw=event.id, explained=False
@@ -311,21 +311,30 @@ class Life(Deciding):
 
     def _pass_time(self, at: float) -> None:
         """Give up what is over its time to live, the oldest first."""
-        missing, opened = self.beginning.waiting.missing, self.open
-        while opened.is_due(at):
-            id_ = opened.oldest_due()
-            if missing is None:
-                self.forget(id_, fate=EXPIRED)
-            elif id_ in opened.held:
-                self._learn(id_, opened.held[id_], opened.closed.unchanged())
+        while self.open.is_due(at):
+            id_ = self.open.oldest_due()
+            if id_ in self.open.held:
+                self.learn_held(id_)
             else:
-                self._learn(id_, missing, opened.closed.noted(id_, EXPIRED, missing))
+                self.expire(id_)
         self.now = at
+
+    def expire(self, id_: int) -> None:
+        """Apply that a decision's time is over: it is forgotten, or silence has its payoff."""
+        missing = self.beginning.waiting.missing
+        if missing is None:
+            self.forget(id_, fate=EXPIRED)
+        else:
+            self._learn(id_, missing, self.open.closed.noted(id_, EXPIRED, missing))
+
+    def learn_held(self, id_: int) -> None:
+        """Learn the payoff that was held until its decision's time is over."""
+        self._learn(id_, self.open.held[id_], self.open.closed.unchanged())
 
     def _forget_open(self) -> None:
         """Forget every open decision, the oldest first; learn what was held back."""
         for id_ in list(self.open.open):
             if id_ in self.open.held:
-                self._learn(id_, self.open.held[id_], self.open.closed.unchanged())
+                self.learn_held(id_)
             else:
                 self.forget(id_)

@@ -1,6 +1,7 @@
 """The decisions of a policy that wait for their payoff, and how long they may."""
 
 from collections import deque
+from collections.abc import Iterator
 from copy import copy
 from typing import Any, Final, NamedTuple
 
@@ -96,17 +97,30 @@ class OpenDecisions:
 
     def is_due(self, at: float) -> bool:
         """Whether the time of a decision is over."""
-        queue, ttl, ttl_seconds = self.queue, self.waiting.ttl, self.waiting.ttl_seconds
+        queue = self.queue
         while queue:
             id_, number = queue[0]
             decision = self.open.get(id_)
             if decision is None or decision[NUMBER] != number:  # closed; its number came again
                 queue.popleft()
                 continue
-            if ttl is not None and self.asked - decision[NUMBER] >= ttl:
-                return True
-            return ttl_seconds is not None and at - decision[AT] >= ttl_seconds
+            return self._is_over(decision, at)
         return False
+
+    def _is_over(self, decision: Open, at: float) -> bool:
+        ttl, seconds = self.waiting.ttl, self.waiting.ttl_seconds
+        if ttl is not None and self.asked - decision[NUMBER] >= ttl:
+            return True
+        return seconds is not None and at - decision[AT] >= seconds
+
+    def all_due(self, at: float) -> Iterator[int]:
+        """Those whose time is over, the oldest first; after one that is not, none is."""
+        for id_, number in self.queue:
+            decision = self.open.get(id_)
+            if decision is not None and decision[NUMBER] == number:
+                if not self._is_over(decision, at):
+                    return
+                yield id_
 
     def oldest_due(self) -> int:
         """The oldest one that waits, after `is_due`."""

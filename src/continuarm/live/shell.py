@@ -219,8 +219,13 @@ class Shell:
     @classmethod
     def from_snapshot(cls, content: bytes, *, name: str = "Policy") -> Self:
         """The policy whose state `snapshot` gave."""
+        return cls.of_life(state.from_bytes(content), name=name)
+
+    @classmethod
+    def of_life(cls, life: Life, *, name: str = "Policy") -> Self:
+        """The policy that a life is that of."""
         policy = object.__new__(cls)
-        policy._begin(state.from_bytes(content), name, Tokens())
+        policy._begin(life, name, Tokens())
         return policy
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -1,0 +1,38 @@
+"""The fold: what the records of a ledger, in their order, do to a life.
+
+A record was checked when it was appended. Nothing here asks whether it should have happened: a
+decision counts although its process had not yet heard of a pause.
+"""
+
+from continuarm.ledger.entries import BEGAN, EXPIRED, TIME_PASSED, event_of, id_of
+from continuarm.live.events import Asked
+from continuarm.live.life import Life
+from continuarm.store.records import Record
+
+__all__ = ["fold"]
+
+
+def fold(life: Life, record: Record) -> None:
+    """Let a record happen."""
+    at = 0.0 if life.beginning.waiting.ttl_seconds is None else record.time
+    if record.kind == EXPIRED:
+        life.expire(id_of(str(record.closes)))
+    elif record.kind not in (TIME_PASSED, BEGAN):
+        event = event_of(record, at)
+        if isinstance(event, Asked):
+            life.ask(event, (0, True, life.ticket_of(event.role)))
+        else:
+            life.apply(event)
+    life.now = max(life.now, at)
+    _release(life)
+    life.count_closed()
+
+
+def _release(life: Life) -> None:
+    """Learn the payoffs that were held until their time is over, the oldest first.
+
+    One that is silent is waited for: an entry says that it has expired.
+    """
+    opened = life.open
+    while opened.is_due(life.now) and opened.oldest_due() in opened.held:
+        life.learn_held(opened.oldest_due())

@@ -1,0 +1,114 @@
+"""Replica: the fold of a ledger up to a position, in one process.
+
+Every replica folds the same records in the same order, so all hold the same bits. At every
+thousandth position or so one keeps a snapshot, and the others compare theirs with it.
+"""
+
+import hashlib
+import json
+
+from continuarm.errors import StoreError
+from continuarm.ledger.entries import BEGAN
+from continuarm.ledger.fold import fold
+from continuarm.ledger.version import fold_version
+from continuarm.live import state
+from continuarm.live.life import Life
+from continuarm.store.protocol import Store
+from continuarm.store.records import Entry, Record, Snapshot
+
+__all__ = ["Replica", "begin", "life_of", "snapshot_of"]
+
+SNAPSHOT_EVERY = 5000  # positions
+
+
+def snapshot_of(life: Life, position: int) -> Snapshot:
+    """A life at a position of its ledger, with what became of its decisions."""
+    closed = json.dumps(life.open.closed.to_plain(), allow_nan=False)
+    content = closed.encode() + b"\n" + state.to_bytes(life)
+    return Snapshot(position, fold_version(), hashlib.sha256(content).hexdigest(), content)
+
+
+def life_of(snapshot: Snapshot) -> Life:
+    """The life that `snapshot_of` wrote."""
+    closed, _, content = snapshot.state.partition(b"\n")
+    life = state.from_bytes(content)
+    life.open.closed.restore(json.loads(closed))
+    return life
+
+
+def begin(store: Store, name: str, life: Life) -> None:
+    """Let an experiment begin with this state, if it has not begun."""
+    kept = store.keep(name, snapshot_of(life, 1))
+    body = json.dumps({"version": kept.version, "digest": kept.digest})
+    store.append(name, [Entry(BEGAN, body)], onto=0)
+
+
+def pinned(store: Store, name: str) -> str:
+    """The version that folds an experiment, if it is this one."""
+    [began] = store.read(name, store.experiment(name).begins, 1)
+    version = json.loads(began.body)["version"] if began.kind == BEGAN else fold_version()
+    if version != fold_version():
+        raise StoreError(
+            f"an experiment is folded by the version that began it, and {name!r} is of "
+            f"{version}, but this is {fold_version()}: run the code and the processor of then"
+        )
+    return str(version)
+
+
+class Replica:
+    """A life that follows a ledger.
+
+    every : positions between two snapshots.
+    """
+
+    life: Life
+    position: int
+
+    def __init__(self, store: Store, name: str, *, every: int = SNAPSHOT_EVERY) -> None:
+        self.store, self.name, self.every = store, name, every
+        self.differs: str | None = None  # how this replica's state differs from another's
+        self._load()
+
+    def _load(self) -> None:
+        """Begin with the newest snapshot."""
+        snapshot = self.store.newest(self.name, pinned(self.store, self.name))
+        if snapshot is None:
+            raise StoreError(
+                f"an experiment must begin with a snapshot, but {self.name!r} has none"
+            )
+        self.life, self.position = life_of(snapshot), snapshot.position
+        self._compare(snapshot)
+        self._is_whole = True
+
+    def catch_up(self) -> None:
+        """Fold all that was appended since."""
+        if not self._is_whole:  # a signal came between a record and its position
+            self._load()
+        while records := self.store.read(self.name, self.position):
+            for record in records:
+                self._fold(record)
+                if self.position % self.every == 0:
+                    self._compare(self.store.keep(self.name, self.snapshot()))
+
+    def _fold(self, record: Record) -> None:
+        if record.position != self.position + 1:
+            raise StoreError(
+                f"record {self.position + 1} of {self.name!r} must follow, but got record "
+                f"{record.position}: what was before it is erased; open the experiment again"
+            )
+        self._is_whole = False
+        fold(self.life, record)
+        self.position, self._is_whole = record.position, True
+
+    def snapshot(self) -> Snapshot:
+        """The state as it is now."""
+        return snapshot_of(self.life, self.position)
+
+    def _compare(self, kept: Snapshot) -> None:
+        """Whether this replica has the state that was kept."""
+        own = self.snapshot().digest
+        if own != kept.digest:
+            self.differs = (
+                f"all processes must hold one state, but at position {kept.position} of "
+                f"{self.name!r} this one has {own[:12]} and another had {kept.digest[:12]}"
+            )

@@ -1,0 +1,291 @@
+"""Shared policies: many processes, one ledger, the same bits, nothing lost."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import continuarm as ca
+from continuarm.errors import (
+    AlreadyToldError,
+    ExperimentConflictError,
+    ExpiredDecisionError,
+    InputError,
+    SettingsError,
+    StoreError,
+    UnknownDecisionError,
+)
+from continuarm.ledger import SharedPolicy, replica, share
+from continuarm.ledger.fold import fold
+from continuarm.live.life import Life
+from continuarm.store import Record, Store, open_store
+
+AGE = ca.Box([18.0], [90.0], names=["age"])
+PRICE = ca.Box([1.0], [9.0], names=["price"])
+
+
+def new(**options: object) -> ca.Policy:
+    return ca.SurfaceSampling(AGE, PRICE, **options)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with closing(open_store(tmp_path / "shop.db")) as opened:
+        yield opened
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "memory"])
+def any_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    where = ":memory:" if request.param == "memory" else str(tmp_path / "shop.db")
+    if request.param == "postgresql":
+        where = request.getfixturevalue("server").fresh(f"shared-{request.node.name[:40]}")
+    with closing(open_store(where)) as opened:
+        yield opened
+
+
+def payoff(decision: ca.Decision) -> float:
+    return float(3.0 - (decision.value[0] - 0.05 * decision.context[0]) ** 2)
+
+
+def folded(store: Store, name: str) -> bytes:
+    """The state that the whole ledger folds to, from its beginning."""
+    found = replica.Replica(store, name, every=10**9)
+    first = min(store.snapshots(name), key=lambda snapshot: snapshot.position)
+    found.life, found.position = replica.life_of(first), first.position
+    found.catch_up()
+    return found.snapshot().state
+
+
+def state_of(shared: SharedPolicy) -> bytes:
+    return replica.snapshot_of(shared.policy().life, 0).state
+
+
+def test_two_who_share_a_policy_hold_the_same_bits(any_store: Store) -> None:
+    store = any_store
+    one, two = share(new(rng=1), store, "prices", every=50), share(new(rng=2), store, "prices")
+    rng, waiting = np.random.default_rng(0), []
+    for k in range(120):
+        asker, teller = (one, two) if rng.random() < 0.5 else (two, one)
+        waiting.append(asker.ask([rng.uniform(18.0, 90.0)]))
+        if len(waiting) > 5:
+            decision = waiting.pop(int(rng.integers(5)))
+            if k % 10:
+                teller.tell(decision, payoff(decision))
+            else:
+                teller.forget(decision.id)
+    states = {state_of(shared) for shared in (one, two)}
+    assert states == {folded(store, "prices")}
+    late = share(new(), store, "prices")
+    assert state_of(late) in states, "from a snapshot and a tail"
+    assert len({snapshot.position for snapshot in store.snapshots("prices")}) > 3
+    stats = late.policy().stats()
+    assert (stats.asked, stats.told + stats.forgotten) == (120, 115)
+    assert one.recommend([37.0]) == two.recommend([37.0])
+    assert one.recommend_many([[37.0]])[0] == one.policy().recommend([37.0])
+
+
+def test_threads_append_together_and_each_gets_its_own(any_store: Store) -> None:
+    store = any_store
+    shared = share(new(rng=1), store, "prices")
+
+    def visit(k: int) -> tuple[float, int]:
+        decision = shared.ask({"age": 20.0 + k}, key=f"visit {k}")
+        shared.tell(decision, payoff(decision))
+        return float(decision.context[0]), decision.id
+
+    with ThreadPoolExecutor(8) as pool:
+        visits = list(pool.map(visit, range(40)))
+    assert [context for context, _ in visits] == [20.0 + k for k in range(40)]
+    assert len({id_ for _, id_ in visits}) == 40
+    assert shared.policy().stats().told == 40
+    assert state_of(shared) == folded(store, "prices")
+
+
+def test_a_second_try_with_a_key_gets_the_same_decision(store: Store) -> None:
+    one, two = share(new(), store, "prices"), share(new(), store, "prices")
+    first = one.ask([37.0], key="order-17")
+    again = two.ask([37.0], key="order-17")
+    assert (again.id, again.value.tolist()) == (first.id, first.value.tolist())
+    assert one.policy().stats().asked == 1
+    with pytest.raises(InputError, match="a key is for one decision"):
+        two.ask([38.0], key="order-17")
+    two.tell(again, 1.5)
+    one.tell(first, 1.5)  # the same again
+    with pytest.raises(AlreadyToldError, match="was told before"):
+        one.tell(first, 1.6)
+    with pytest.raises(AlreadyToldError, match="was told before"):
+        one.forget(first)
+    for unknown in (5, ca.Decision(7, first.context, first.value, ("price",))):
+        with pytest.raises(UnknownDecisionError, match="must have been handed out"):
+            one.tell(unknown, 1.0)
+    with pytest.raises(UnknownDecisionError, match="its number is needed"):
+        one.tell("7", 1.0)  # type: ignore[arg-type]
+    before = store.experiment("prices").head
+    for wrong in (float("nan"), "much", None):
+        with pytest.raises(InputError):
+            one.tell(first, wrong)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"18\.0 <= age <= 90\.0"):
+        one.ask([17.0])
+    assert store.experiment("prices").head == before, "bad input changes nothing"
+
+
+def test_silence_is_learned_when_its_time_is_over_the_oldest_first(store: Store) -> None:
+    shared = share(new(ttl=3, missing=0.0, rng=1), store, "prices")
+    first, second = shared.ask([20.0]), shared.ask([30.0])
+    shared.tell(second, 2.0)
+    assert shared.policy().stats().held == 1
+    shared.ask([40.0])  # so the time of the first is over
+    assert shared.expire() == 1
+    with pytest.raises(ExpiredDecisionError, match="was expired before"):
+        shared.tell(first, 1.0)
+    assert shared.policy().life.model.learned[0] == 1
+    shared.ask([50.0])  # and so that of the second, which was held
+    stats = shared.policy().stats()
+    assert (stats.held, stats.expired, stats.told) == (0, 1, 1)
+    assert shared.policy().life.model.learned[0] == 2
+    assert state_of(shared) == folded(store, "prices")
+
+
+def test_time_is_the_stores_and_passes_without_asking(store: Store) -> None:
+    shared = share(new(ttl_seconds=0.2, rng=1), store, "prices")
+    decision = shared.ask([20.0])
+    assert shared.expire() == 0
+    while not shared.expire():
+        pass
+    with pytest.raises(ExpiredDecisionError):
+        shared.tell(decision, 1.0)
+    kinds = [record.kind for record in store.read("prices", 0)]
+    assert kinds[:2] == ["began", "asked"]
+    assert kinds[-1] == "expired"
+
+
+def test_a_pause_binds_everywhere(store: Store) -> None:
+    one, two = share(new(start=[4.0]), store, "prices"), share(new(start=[4.0]), store, "prices")
+    one.pause()
+    assert two.ask([30.0]).role == "incumbent"
+    assert two.ask([30.0]).value.tolist() == [4.0]
+    two.resume()
+    assert one.ask([30.0]).role == "explored"
+
+
+def test_what_cannot_be_shared_is_refused(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SettingsError, match="must stand alone"):
+        share(ca.StaticKWSA(AGE, PRICE, bins=2, step=1.0), store, "prices")
+    busy = new()
+    busy.ask([20.0])
+    with pytest.raises(SettingsError, match="1 open decisions"):
+        share(busy, store, "prices")
+    with pytest.raises(SettingsError, match="can be saved"):
+        share(new(start=lambda context: [3.0]), store, "prices")
+    assert store.experiments() == []
+    share(new(), store, "prices").ask([20.0])
+    with pytest.raises(ExperimentConflictError, match="keeps its settings"):
+        share(new(reach=0.3), store, "prices")
+    monkeypatch.setattr(replica, "fold_version", lambda: "another")
+    with pytest.raises(StoreError, match="by the version that began it"):
+        share(new(), store, "prices")
+
+
+def test_a_process_whose_state_differs_decides_no_more(store: Store) -> None:
+    one = share(new(rng=1), store, "prices", every=5)
+    other = share(new(rng=1), store, "prices", every=5)
+    other._replica.life.asked_of[0] += 1  # as if it had folded something else
+    for _ in range(6):
+        one.ask([20.0])
+    other.recommend([20.0])
+    with pytest.raises(StoreError, match="all processes must hold one state"):
+        other.ask([20.0])
+    one.ask([20.0])
+
+
+def test_an_interrupted_fold_is_not_folded_twice(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = share(new(rng=1), store, "prices"), share(new(rng=1), store, "prices")
+    for _ in range(3):
+        one.ask([20.0])
+
+    def interrupted(life: Life, record: Record) -> None:
+        fold(life, record)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(replica, "fold", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        two.recommend([20.0])
+    monkeypatch.undo()
+    assert two.policy().snapshot() == one.policy().snapshot()
+
+
+def test_a_child_process_decides_with_numbers_of_its_own(store: Store) -> None:
+    shared = share(new(rng=1), store, "prices")
+    mine = shared.ask([20.0])
+    child = os.fork()
+    if child == 0:
+        shared.ask([20.0])
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    opened = [record.opens for record in store.read("prices", 0) if record.opens]
+    shared.ask([20.0])
+    assert len(set(opened)) == 2
+    assert int(opened[0] or "", 16) == mine.id
+    assert state_of(shared) == folded(store, "prices")
+
+
+WORKER = textwrap.dedent("""
+    import json, sys
+    import numpy as np
+    import continuarm as ca
+    from continuarm.ledger import share
+    context, decision = ca.Box([18.0], [90.0]), ca.Box([1.0], [9.0])
+    shared = share(ca.SurfaceSampling(context, decision), sys.argv[1], "prices", every=40)
+    rng, k, waiting = np.random.default_rng(int(sys.argv[2])), 0, []
+    while True:
+        waiting.append(shared.ask([rng.uniform(18, 90)], key=f"{sys.argv[2]} {k}"))
+        print(json.dumps(["asked", waiting[-1].id]), flush=True)
+        if len(waiting) > 3:
+            one = waiting.pop(0)
+            shared.tell(one, float(one.value[0]))
+            print(json.dumps(["told", one.id]), flush=True)
+        k += 1
+""")
+
+
+def test_nothing_acknowledged_is_lost_when_workers_are_killed(tmp_path: Path) -> None:
+    where, acknowledged = tmp_path / "shop.db", []
+    for round_ in range(2):
+        workers = [
+            subprocess.Popen(
+                [sys.executable, "-c", WORKER, str(where), str(2 * round_ + k)],
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for k in range(2)
+        ]
+        for worker in workers:
+            assert worker.stdout is not None
+            acknowledged += [worker.stdout.readline() for _ in range(40 + 25 * round_)]
+        for worker in workers:
+            worker.send_signal(signal.SIGKILL)
+        for worker in workers:
+            acknowledged += [line for line in worker.communicate()[0].splitlines() if line]
+    asked = {id_ for what, id_ in map(json.loads, acknowledged) if what == "asked"}
+    told = {id_ for what, id_ in map(json.loads, acknowledged) if what == "told"}
+    with closing(open_store(where)) as store:
+        head = store.experiment("prices").head
+        records = [r for after in range(0, head, 1000) for r in store.read("prices", after)]
+        opened = [int(r.opens, 16) for r in records if r.opens is not None]
+        closed = [int(r.closes, 16) for r in records if r.closes is not None]
+        assert asked <= set(opened)
+        assert told <= set(closed)
+        assert len(set(opened)) == len(opened), "no decision counts twice"
+        assert len(set(closed)) == len(closed), "no payoff counts twice"
+        assert state_of(SharedPolicy(store, "prices")) == folded(store, "prices")
