@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import daqp
@@ -145,6 +146,21 @@ def test_the_same_lines_in_plain_python_give_the_same_bits() -> None:
         assert v is None or found == v.tolist()
 
 
+@pytest.mark.parametrize(("d", "m"), [(1, 2), (2, 3), (3, 0), (4, 3)])
+def test_so_do_they_with_allowed_values(d: int, m: int) -> None:
+    rng = np.random.default_rng(13)
+    room, ends = plain.room_of_lists(d, m), ([0.0] * d, [8.0] * d)
+    for k in range(10):
+        decision, surface = lattice_of(d, 9, m, rng), rotated(rng, d, 2.0 * (k % 2))
+        value, _ = decide(allowed_of(decision), surface)
+        lists, v, found = Allowed(**plain_allowed(decision), code=0), [0.0] * d, [0.0] * d
+        slope, bends, twists = (part.tolist() for part in surface.coefficients)
+        edges = [-1.0] * d, [1.0] * d
+        assert plain.fill_best(lists, slope, bends, twists, *edges, room, v)
+        assert plain.fill_value(lists, v, *ends, room, found)
+        assert found == value.tolist()
+
+
 def _of_lists(allowed: Allowed) -> Allowed:
     parts: dict[str, Any] = {
         name: part.tolist() if isinstance(part, np.ndarray) else part
@@ -274,16 +290,31 @@ def guarded(draw: st.DrawFn) -> tuple[ca.Polytope, Surface, Array, Array]:
     exact = [sum(map(_fraction, row, inside)) for row in rows]
     spare = draw(st.lists(st.sampled_from([0.01, 0.5, 5.0]), min_size=m, max_size=m))
     bounds = np.array([float(f) for f in exact]) + spare
-    polytope = ca.Polytope(box, rows, bounds)
+    polytope = ca.Polytope(box, rows, bounds, equal=draw(_budget(steps, inside)))
     root = np.array([draw(_vector(d, -1, 1)) for _ in range(d)])
     surface = Surface(draw(_vector(d, -3, 3)), -root @ root.T + draw(st.sampled_from([0, 0.5])))
     width = draw(st.sampled_from([0.0, 0.3, 2.0, 1000.0]))
     return polytope, surface, np.maximum(inside - width, low), np.minimum(inside + width, box.high)
 
 
-def _fraction(a: float, b: float) -> Any:
-    from fractions import Fraction
+@st.composite
+def _budget(draw: st.DrawFn, steps: list[float], inside: Array) -> Any:
+    """An equality through the point, where it can be solved and leaves something; or none."""
+    free = [j for j, step in enumerate(steps) if not step]
+    if len(steps) < 2 or not free or draw(st.booleans()):
+        return None
+    row = np.array(
+        draw(
+            st.lists(
+                st.sampled_from([0.0, 1.0, -2.0, 0.3]), min_size=len(steps), max_size=len(steps)
+            )
+        )
+    )
+    row[free[0]] = 1.0
+    return [row], [float(sum(map(_fraction, row, inside)))]
 
+
+def _fraction(a: float, b: float) -> Any:
     return Fraction(float(a)) * Fraction(float(b))
 
 

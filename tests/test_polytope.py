@@ -207,6 +207,7 @@ def test_limits_that_leave_nothing_are_refused_with_those_that_conflict(
             "must not follow from, or contradict",
         ),
         ((BOX, ["small == 5", "large == 6", "ads == 7"]), "fewer equalities than the 3 coord"),
+        ((BOX, ["small + ads == 8", "2 * small + 2 * ads <= 16"]), "must be left out, but got `2"),
         ((WHOLE, ["small + large == 5"]), "an equality must have a coordinate without a spacing"),
         (
             (BOX, [[1, 1, 0], [0, 0, 0]], [3, 4]),
@@ -225,6 +226,8 @@ def test_limits_that_leave_nothing_are_refused_with_those_that_conflict(
         ((ca.Box.unit(2), ["a <= b"]), "inequalities in words need a Box with names"),
         ((ca.Box([0], [1], ["1st"]), ["1st <= 0.5"]), "must begin with a letter, but got '1st'"),
         (([0, 1], ["a <= b"]), "`box` must be a Box"),
+        ((BOX, [[1e300, 1e300, 0]], [1]), "a row must change by 1e-150 to 1e\\+150 between"),
+        ((BOX, [[1e-200, 0, 0]], [1]), "a row must change by 1e-150 to 1e\\+150 between"),
     ],
 )
 def test_nonsense_is_refused_in_one_line(arguments: Any, message: str) -> None:
@@ -246,6 +249,11 @@ def test_a_decision_is_allowed_where_all_limits_hold() -> None:
     assert not whole.allows([3, 3.5, 5])
     with pytest.raises(InputError, match="finite numbers are needed"):
         whole.nearest([np.inf, 3, 4])
+
+
+def test_an_equality_may_fix_a_coordinate_at_its_edge() -> None:
+    polytope = ca.Polytope(BOX, ["small == 0", "large + ads <= 3", "small + 1 >= 0.5"])
+    assert polytope.nearest([5, 5, 5]).round(9).tolist() == [0.0, 1.5, 1.5]
 
 
 def test_limits_of_a_request_that_leave_nothing_are_named() -> None:

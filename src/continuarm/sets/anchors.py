@@ -15,6 +15,7 @@ from continuarm.sets.conflicts import (
     NO_ROOM,
     Limit,
     irreducible,
+    lengths_along,
     limits_of,
     listed,
     refusal,
@@ -50,16 +51,31 @@ def anchor_of(box: Box, rows: Rows, equal: Rows, texts: Sequence[str], allowed: 
     room, middle = spare_room(limits)
     if room < -NO_ROOM:
         raise refusal(irreducible(limits, lambda some: spare_room(some)[0] < -NO_ROOM))
-    if room < NO_ROOM:
-        tight = irreducible(limits, lambda some: spare_room(some)[0] < NO_ROOM)
+    least = max([NO_ROOM, *(2.0 * margin for margin in allowed.margins)])
+    if room < least:
+        tight = irreducible(limits, lambda some: spare_room(some)[0] < least)
         raise SettingsError(
             "inequalities that leave no room between them must be written as one equality, "
             f"`==`, but got {listed(tight)}"
         )
+    _refuse_what_follows(limits[: len(texts)], middle, least)
     found = nearest_of(allowed, box.from_unit(0.5 + 0.5 * middle))
     if is_allowed(allowed, box.low, box.high, found):
         return found
     return _by_whole_numbers(box, limits, allowed)
+
+
+def _refuse_what_follows(rows: Sequence[Limit], v: Array, least: float) -> None:
+    """An inequality that equalities make hold with "=" would be broken by rounding."""
+    equal = [limit.row for limit in rows if limit.is_equality]
+    rest = [limit for limit in rows if not limit.is_equality]
+    lengths = lengths_along(equal, [limit.row for limit in rest])
+    for limit, length in zip(rest, lengths, strict=True):
+        if length == 0.0 and limit.row @ v > limit.bound - least:
+            raise SettingsError(
+                f"an inequality that follows from equalities must be left out, but got "
+                f"`{limit.text}`"
+            )
 
 
 def _by_whole_numbers(box: Box, limits: Sequence[Limit], allowed: Allowed) -> Array:

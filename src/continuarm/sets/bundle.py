@@ -14,6 +14,7 @@ from continuarm.errors import SettingsError
 __all__ = ["Rows", "bundle", "on_cube", "solved"]
 
 ROUNDING = 2.0**-53
+LEAST = 1e-150  # so that squares are numbers
 SPARE = 3e-13  # of [-1, 1]: what the solver's own rounding may do
 
 
@@ -31,12 +32,23 @@ def on_cube(box: Box, rows: Rows) -> tuple[Rows, Array]:
     margins = np.empty_like(bounds)
     far = np.maximum(np.abs(box.low), np.abs(box.high))
     for i, (row, bound) in enumerate(zip(rows.factors, rows.bounds, strict=True)):
-        length = np.linalg.norm(row * half)
+        length = _length(row, half)
         factors[i] = row * half / length
         bounds[i] = _at_middle(box, row, bound) / length
         size = np.abs(row) @ far + abs(bound)
         margins[i] = SPARE + 4.0 * (box.dim + 4) * ROUNDING * size / length
     return Rows(factors, bounds), margins
+
+
+def _length(row: Array, half: Array) -> float:
+    with np.errstate(over="ignore"):
+        length = float(np.linalg.norm(row * half))
+    if not LEAST < length < 1.0 / LEAST:
+        raise SettingsError(
+            f"a row must change by {LEAST:.0e} to {1.0 / LEAST:.0e} between the edges of the box, "
+            f"but got {row.tolist()}, which changes by {2.0 * length}"
+        )
+    return length
 
 
 def _at_middle(box: Box, row: Array, bound: float) -> float:

@@ -10,7 +10,15 @@ from continuarm.core.compiling import Array
 from continuarm.errors import SettingsError
 from continuarm.sets.bundle import Rows, on_cube
 
-__all__ = ["NO_ROOM", "Limit", "irreducible", "limits_of", "spare_room", "whole_numbers"]
+__all__ = [
+    "NO_ROOM",
+    "Limit",
+    "irreducible",
+    "lengths_along",
+    "limits_of",
+    "spare_room",
+    "whole_numbers",
+]
 
 NO_ROOM = 1e-9  # of [-1, 1]: limits that leave less leave none
 TOLERANCE = 1e-10  # of the solver
@@ -52,7 +60,7 @@ def spare_room(limits: Sequence[Limit]) -> tuple[float, Array]:
     d = len(limits[0].row)
     equal = [limit for limit in limits if limit.is_equality]
     rest = [limit for limit in limits if not limit.is_equality]
-    lengths = _lengths_along([limit.row for limit in equal], [limit.row for limit in rest])
+    lengths = lengths_along([limit.row for limit in equal], [limit.row for limit in rest])
     above = np.array([[*limit.row, size] for limit, size in zip(rest, lengths, strict=True)])
     found = linprog(
         [0.0] * d + [-1.0],
@@ -71,14 +79,14 @@ def spare_room(limits: Sequence[Limit]) -> tuple[float, Array]:
     return float(found.x[d]), np.asarray(found.x[:d])
 
 
-def _lengths_along(equal: list[Array], rows: list[Array]) -> list[float]:
-    """How long rows are along the equalities; a row that says nothing there counts in full."""
+def lengths_along(equal: Sequence[Array], rows: Sequence[Array]) -> list[float]:
+    """How long rows are along the equalities; 0: these decide whether it holds."""
     if not equal:
         return [1.0] * len(rows)
     _, _, rotated = np.linalg.svd(np.array(equal))
     basis = rotated[: len(equal)]
     lengths = [float(np.linalg.norm(row - basis.T @ (basis @ row))) for row in rows]
-    return [length if length > 1e-9 else 1.0 for length in lengths]
+    return [length if length > 1e-9 else 0.0 for length in lengths]
 
 
 def irreducible(
