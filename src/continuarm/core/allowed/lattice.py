@@ -19,7 +19,7 @@ from continuarm.core.allowed.lines import (
     v_of,
     whole_of,
 )
-from continuarm.core.allowed.nearby import find_nearby
+from continuarm.core.allowed.nearby import find_nearby, is_certain
 
 __all__ = ["best_of_lattice"]
 
@@ -95,9 +95,12 @@ def best_nearby(
                 return found
             for j in range(len(v)):
                 at[j] = v_of(allowed, j, allowed.anchor[j])
-        search(allowed, slope, low, high, GAINS * scale, room, at)
         for j in range(len(v)):
             v[j] = at[j]
+        search(allowed, slope, low, high, GAINS * scale, room, at)
+        if is_certain(allowed, room, at):
+            for j in range(len(v)):
+                v[j] = at[j]
         found, nodes = True, MORE_NODES
         least = rise(slope, room, v) + GAINS * scale
     return found

@@ -9,10 +9,10 @@ import math
 
 from continuarm.core.allowed.bundles import ANY, LAST, STEP, Allowed, Numbers, Room
 from continuarm.core.allowed.climbing import LOOSE, TIGHT, climb, rise
-from continuarm.core.allowed.exactness import lattice_value, sums_to_at_most
-from continuarm.core.allowed.lines import NEAR, VALUE, look_at, step_of, v_of, whole_of
+from continuarm.core.allowed.exactness import is_allowed, lattice_value, place
+from continuarm.core.allowed.lines import NEAR, VALUE, step_of, v_of, whole_of
 
-__all__ = ["find_nearby"]
+__all__ = ["find_nearby", "is_certain"]
 
 AT, LOWER, UPPER, WANTED, DOWN, UP = range(16, 22)  # rows of room.vectors
 
@@ -56,17 +56,11 @@ def go_past(room: Room, j: int, k: float, is_last: bool) -> None:
         room.vectors[UP][j] = math.inf if is_last else k + 1.0
 
 
-def fits(allowed: Allowed, room: Room) -> bool:
-    """Whether rows hold in units; where coordinates are free, they are brought in later."""
-    at = room.vectors[AT]
-    look_at(allowed, room, at)
-    for j in range(len(at)):
-        if allowed.coordinates[j][STEP] == ANY:
-            return True
-    for i in range(len(allowed.bounds)):
-        if not sums_to_at_most(allowed.units[i], room.vectors[VALUE]):
-            return False
-    return True
+def is_certain(allowed: Allowed, room: Room, v: Numbers) -> bool:
+    """Whether a point is allowed in units as it is."""
+    low, high, value = allowed.edges[0], allowed.edges[1], room.vectors[VALUE]
+    place(allowed, v, low, high, value)
+    return is_allowed(allowed, low, high, value)
 
 
 def find_nearby(
@@ -106,7 +100,7 @@ def find_nearby(
         if has_point and following < len(low):
             j = following
             open_coordinate(allowed, room, j)
-        elif has_point and fits(allowed, room):
+        elif has_point and is_certain(allowed, room, at):
             for i in range(len(low)):
                 v[i] = at[i]
             return True
