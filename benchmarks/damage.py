@@ -22,13 +22,19 @@ POLICIES: dict[str, dict[str, Any]] = {
     "uniform-ucb": {},
     "robbins-monro": {},
 }
+NO_MOVES = ("static-kwsa", "adaptive-kwsa", "uniform-ucb")  # these refuse `max_move`
 KNOWN = {"horizon": 400, "curvature": 1.0, "curvature_max": 4.0}
 SHAPES = ((1, 1), (2, 2), (0, 1))
 WAITING: tuple[dict[str, Any], ...] = (
     {"ttl": 60},
     {"ttl_seconds": 1e6},
     {"ttl": 40, "missing": 0.0, "share": 0.3},
-    {"ttl": None, "share": 0.1},
+    {"ttl": None, "share": 0.1, "max_move": 0.8},
+)
+
+USED = (  # by compiled code
+    *("counts", "nodes", "rows", "pool", "seats"),
+    *("reference_counts", "reference_nodes", "reference_rows"),
 )
 
 Header = dict[str, Any]
@@ -61,6 +67,8 @@ def saved_parts(name: str, number: int) -> Parts:
     waiting = WAITING[number % len(WAITING)]
     if name == "robbins-monro":
         waiting = {k: v for k, v in waiting.items() if k != "missing"}
+    if name in NO_MOVES:
+        waiting = {k: v for k, v in waiting.items() if k != "max_move"}
     box = ca.Box.unit(dx), ca.Box([1.0] * dy, [9.0] * dy)
     policy = _made(name, box, waiting | POLICIES[name], number)
     for k in range(int(rng.integers(1, 400))):
@@ -73,6 +81,8 @@ def saved_parts(name: str, number: int) -> Parts:
             )
         elif fate < 0.9:
             policy.forget(decision)
+        elif fate > 0.97 and policy.max_move is not None:
+            policy.renew_reference()
     if number % 2 and policy.life.model.stands_alone and policy.bins():
         policy.freeze(_one(rng, policy.bins()))
     shell = policy.__getstate__()
@@ -127,7 +137,7 @@ def _one(rng: np.random.Generator, of: Any) -> Any:
 def _array(rng: np.random.Generator, parts: Parts) -> tuple[str, Any]:
     """An array with something in it, mostly one of those that compiled code uses."""
     arrays = parts[2]
-    names = [name for name in ("counts", "nodes", "rows", "pool", "seats") if name in arrays]
+    names = [name for name in USED if name in arrays]
     name = _one(rng, names if rng.random() < 0.8 and names else list(arrays))
     return name, arrays[name]
 

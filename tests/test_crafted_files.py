@@ -162,6 +162,47 @@ def test_the_head_of_a_free_row_is_checked(tmp_path: Path) -> None:
     refused(policy, below_the_root, tmp_path / "policy")
 
 
+def far_reference(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    arrays["reference_nodes"][1, 3] = 1e9
+
+
+def wide_reference(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    arrays["reference_rows"] = np.zeros((2, 3))
+
+
+def no_reference(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    del arrays["reference_counts"]
+
+
+def nan_reference(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    arrays["reference_start"][0] = np.nan
+
+
+def endless_reach(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    arrays["reference_reach"][0] = 1e9
+
+
+def no_move(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    header["max_move"] = None
+
+
+def moved_back(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    header["max_move"] = [-1.0]
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        *(far_reference, wide_reference, no_reference, nan_reference),
+        *(endless_reach, no_move, moved_back),
+    ],
+)
+def test_edited_references_are_refused(edit: Edit, tmp_path: Path) -> None:
+    policy = learned(ca.SurfaceSampling(UNIT, UNIT, max_move=0.2, rng=0), 200)
+    policy.renew_reference()
+    refused(policy, edit, tmp_path / "policy")
+
+
 def alone(header: dict[str, Any], arrays: dict[str, Any]) -> None:
     """Compiled code would take this ticket for row -1 of the pool."""
     arrays["seats"][1, 0] = -1

@@ -20,6 +20,7 @@ MAKERS: dict[str, Callable[[], ca.Policy]] = {
     "stencils": lambda: ca.StaticKWSA(UNIT, PRICE, bins=2, step=1.0, ttl=4, rng=0),
     "surface": lambda: ca.SurfaceSampling(UNIT, PRICE, ttl=4, rng=0),
     "reach": lambda: ca.SurfaceSampling(UNIT, PRICE, reach=0.1, ttl=4, rng=0),
+    "near": lambda: ca.SurfaceSampling(UNIT, PRICE, max_move=0.1, ttl=4, rng=0),
     "arms": lambda: ca.UniformUCB(UNIT, PRICE, bins=2, arms=3, ttl=4, missing=0.0, rng=0),
     "gradients": lambda: ca.RobbinsMonro(UNIT, PRICE, ttl=4, rng=0),
 }
@@ -33,6 +34,16 @@ def slope(policy: ca.Policy, n: int | None = None) -> Any:
     return [1.0] if n is None else [[1.0]] * n
 
 
+def held(policy: ca.Policy) -> None:
+    """Freeze a bin, or where none can be frozen pause; or renew the reference."""
+    if policy.max_move is not None:
+        policy.renew_reference()
+    elif policy.life.model.stands_alone:
+        policy.freeze(policy.bins()[0])
+    else:
+        policy.pause()
+
+
 VERBS: dict[str, Verb] = {
     "ask": lambda policy: policy.ask([0.7]),
     "ask_many": lambda policy: policy.ask_many([[0.7], [0.2]]),
@@ -41,19 +52,20 @@ VERBS: dict[str, Verb] = {
     "forget": lambda policy: policy.forget(2),
     "forget_all": lambda policy: policy.forget_all(),
     "learn_from": lambda policy: policy.learn_from(LOG),
-    "freeze": lambda policy: held(policy.freeze, policy),
+    "hold back": held,
     "explain": lambda policy: policy.explain([0.7]),
     "stats": lambda policy: policy.stats(),
 }
-WHOLE = {"tell", "tell_many", "forget", "forget_all", "learn_from", "freeze", "explain", "stats"}
-
-
-def held(verb: Callable[[int], None], policy: ca.Policy) -> None:
-    """Freeze a bin, or where none can be frozen pause."""
-    if policy.life.model.stands_alone:
-        verb(policy.bins()[0].id)
-    else:
-        policy.pause()
+WHOLE = {
+    "tell",
+    "tell_many",
+    "forget",
+    "forget_all",
+    "learn_from",
+    "hold back",
+    "explain",
+    "stats",
+}
 
 
 def used(maker: str) -> ca.Policy:

@@ -22,6 +22,9 @@ from continuarm.core.partitions import protocol as partition
 from continuarm.core.request import ALONE, FULL, NOTHING, Region, Request
 from continuarm.core.state import (
     CLOCK,
+    COUNTS,
+    FREE_ROW,
+    FREE_ROWS,
     HEAD,
     LEVEL,
     ROWS_USED,
@@ -139,6 +142,16 @@ class Model:
         """A model of the same state with room of its own, to decide at the same time."""
         other = copy(self)
         other.room = self.room.copy()
+        return other
+
+    def as_it_is(self) -> "Model":
+        """A model that recommends as this one does now, and has no more than that needs."""
+        other, (counts, nodes, rows, _) = self.reader(), self.state
+        nodes, rows = partition.bare(self.pcfg, nodes, rows[: int(counts[ROWS_USED])])
+        counts = counts[:COUNTS].copy()
+        counts[FREE_ROW] = counts[FREE_ROWS] = 0.0
+        counts[ROWS_USED] = len(rows)
+        other.state = State(counts, nodes, rows, learner.empty_pool(self.lcfg))
         return other
 
     def holds(self, row: int, ticket: int) -> bool:

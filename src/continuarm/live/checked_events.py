@@ -22,6 +22,7 @@ from continuarm.live.events import (
     Forgotten,
     Frozen,
     LearnedFromLog,
+    ReferenceRenewed,
     TimePassed,
     Told,
     Unfrozen,
@@ -29,7 +30,7 @@ from continuarm.live.events import (
 from continuarm.live.inputs import finite
 from continuarm.live.life import Life
 
-__all__ = ["check", "check_bin"]
+__all__ = ["check", "check_bin", "check_reference"]
 
 MOST_IDS = 2**128 - 2**64  # a draw number has 128 bits, and there must be some left
 COUNTER_BITS = 64  # of a number; those above tell who counts
@@ -52,6 +53,8 @@ def check(life: Life, event: Event) -> None:
             _time(life, at)
         case Frozen(bin_) | Unfrozen(bin_):
             check_bin(life, bin_)
+        case ReferenceRenewed():
+            check_reference(life)
         case LearnedFromLog(contexts, values, payoffs):
             boxes = life.beginning.context, life.beginning.decision
             for box, points in zip(boxes, (contexts, values), strict=True):
@@ -62,6 +65,12 @@ def check(life: Life, event: Event) -> None:
                 raise InputError("a log needs as many contexts as decisions and payoffs")
             for payoff in payoffs.tolist():
                 _payoff(life, payoff)
+
+
+def check_reference(life: Life) -> None:
+    """Refuse to renew what is not there."""
+    if life.beginning.max_move is None:
+        raise InputError("`max_move` must be set, so that there is a reference, but got None")
 
 
 def check_bin(life: Life, bin_: Any) -> None:

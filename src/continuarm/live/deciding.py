@@ -9,15 +9,15 @@ from continuarm.core.compiling import Array
 from continuarm.core.draws import Key
 from continuarm.core.entries import OUTSIDE
 from continuarm.core.learners.protocol import LearnerOptions
-from continuarm.core.model import NO_RULE, At, Limits, Model
+from continuarm.core.model import NO_RULE, At, Limits, Model, Rule
 from continuarm.core.partitions.protocol import PartitionOptions
 from continuarm.core.request import ALONE, FROZEN, INCUMBENT, NOTHING
 from continuarm.live.events import BEST, EXPLORED, INCUMBENTS, Asked
-from continuarm.live.incumbent import Incumbent
+from continuarm.live.incumbent import Affine, Incumbent
 from continuarm.live.limits import Within
 from continuarm.live.open_decisions import OpenDecisions, Waiting
 
-__all__ = ["Beginning", "Deciding", "Seat"]
+__all__ = ["Beginning", "Deciding", "Rules", "Seat", "inside"]
 
 new = tuple.__new__  # of a NamedTuple: twice as fast
 
@@ -33,8 +33,10 @@ class Beginning(NamedTuple):
     key: Key  # the seed of all draws
     waiting: Waiting
     share: float = 0.0  # of decisions that are the incumbent's
+    max_move: Array | None = None  # from the reference, per coordinate, in units
 
 
+Rules = tuple[Affine, list[Rule]]  # what the incumbent does, and what was learned
 # Where a decision was made: the row that answered, whether its bin is made, the ticket.
 Seat = tuple[int, bool, int]
 
@@ -71,9 +73,19 @@ class Deciding:
     @property
     def start_at(self) -> At | None:
         """The same for a context of the unit cube; None: for every context the same."""
-        if self.constant is not None:
+        return self.at_of(self.incumbent)
+
+    def at_of(self, incumbent: Incumbent) -> At | None:
+        """What an incumbent would do for a context of the unit cube, on the unit cube."""
+        if incumbent.constant is not None:
             return None
-        return lambda x: self.start_for(self.beginning.context.from_unit(x))
+        context, decision = self.beginning.context, self.beginning.decision
+        return lambda x: decision.to_unit(incumbent.at(context.from_unit(x)))
+
+    def rules(self) -> list[Rules]:
+        """What `recommend` follows, and then, if there is another, what it stays near to."""
+        start = self.incumbent.numbers
+        return [(start, self.model.rules(self.limits, self.start_at))]
 
     @property
     def takes_values(self) -> bool:
@@ -119,14 +131,14 @@ class Deciding:
         if ticket <= OUTSIDE:
             beginning.context.refuse(context, OUTSIDE - ticket)
         if explained:
-            centre = _within(within, model.recommend(context[None, :], limits)[0])
+            centre = inside(within, model.recommend(context[None, :], limits)[0])
         role = BEST if ticket == NOTHING else EXPLORED
         if ticket == INCUMBENT:
             value, role, ticket = does.copy(), INCUMBENTS, self.ticket_of(INCUMBENTS)
         elif ticket == FROZEN:
             [value], role = model.recommend(context[None, :], limits), BEST
             ticket = NOTHING
-        value = _within(within, value)
+        value = inside(within, value)
         asked = (id_, context, value, at, role, bin_, centre, does, allowed)
         return new(Asked, asked), (row, made, ticket)
 
@@ -143,7 +155,7 @@ class Deciding:
     ) -> Array:
         """The best decisions known for contexts `(n, dx)`; starts are given for a function."""
         units = None if starts is None else self.beginning.decision.to_unit(starts)
-        return _within(within, self.model.recommend(contexts, self.limits_within(within), units))
+        return inside(within, self.model.recommend(contexts, self.limits_within(within), units))
 
     def explain(
         self, context: Array, within: Within | None = None, start: Array | None = None
@@ -152,7 +164,7 @@ class Deciding:
         return self.model.explain(context, self.limits_within(within, start))
 
 
-def _within(within: Within | None, values: Array) -> Array:
+def inside(within: Within | None, values: Array) -> Array:
     """Decisions inside limits to the last digit: products are rounded."""
     if within is not None:
         np.minimum(np.maximum(values, within.low, out=values), within.high, out=values)

@@ -19,6 +19,7 @@ __all__ = [
     "LearnedFromLog",
     "OpenForgotten",
     "Paused",
+    "ReferenceRenewed",
     "Resumed",
     "TimePassed",
     "Told",
@@ -113,6 +114,10 @@ class Unfrozen(NamedTuple):
     bin: int
 
 
+class ReferenceRenewed(NamedTuple):
+    """From now on decisions stay within `max_move` of what is known now."""
+
+
 Event = (
     Asked
     | Told
@@ -124,6 +129,7 @@ Event = (
     | Resumed
     | Frozen
     | Unfrozen
+    | ReferenceRenewed
 )
 KINDS: dict[str, Any] = {
     "asked": Asked,
@@ -136,6 +142,7 @@ KINDS: dict[str, Any] = {
     "resumed": Resumed,
     "frozen": Frozen,
     "unfrozen": Unfrozen,
+    "reference-renewed": ReferenceRenewed,
 }
 NAMES = {kind: name for name, kind in KINDS.items()}
 ARRAYS = {"context", "value", "centre", "start", "limits", "gradient"}

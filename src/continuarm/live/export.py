@@ -4,15 +4,34 @@ import json
 from typing import Any
 
 from continuarm.box import Box
+from continuarm.core.compiling import Array
 from continuarm.core.model import Rule
+from continuarm.live.deciding import Rules
 from continuarm.live.incumbent import Affine
 from continuarm.live.reader import VERSION
 
 __all__ = ["export"]
 
 
-def export(name: str, start: Affine, rules: list[Rule]) -> str:
+def export(name: str, rules: list[Rules], max_move: Array | None) -> str:
     """The table in JSON; boxes of bins are on the unit cube, `best` and `start` in units."""
+    start, *_ = rules[0]
+    table = {
+        "format": "continuarm table",
+        "version": VERSION,
+        "policy": name,
+        "context": _box(start.context),
+        "decision": _box(start.decision),
+        **_learned(*rules[0]),
+    }
+    if max_move is not None:
+        table["max_move"] = max_move.tolist()
+    if len(rules) > 1:
+        table["reference"] = _learned(*rules[1])
+    return json.dumps(table, allow_nan=False)
+
+
+def _learned(start: Affine, rules: list[Rule]) -> dict[str, Any]:
     bins = []
     for low, high, told, best, follows, frozen in rules:
         bin_: dict[str, Any] = {"low": low.tolist(), "high": high.tolist(), "payoffs": told}
@@ -22,16 +41,8 @@ def export(name: str, start: Affine, rules: list[Rule]) -> str:
         if frozen:
             bin_["frozen"] = True
         bins.append(bin_)
-    table = {
-        "format": "continuarm table",
-        "version": VERSION,
-        "policy": name,
-        "context": _box(start.context),
-        "decision": _box(start.decision),
-        "start": {"constant": start.first.tolist(), "by_context": start.slopes.tolist()},
-        "bins": bins,
-    }
-    return json.dumps(table, allow_nan=False)
+    affine = {"constant": start.first.tolist(), "by_context": start.slopes.tolist()}
+    return {"start": affine, "bins": bins}
 
 
 def _box(box: Box) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from continuarm import checks
 from continuarm.core import numbered_bins
+from continuarm.core.compiling import Array
 from continuarm.core.partitions.protocol import boxes
 from continuarm.core.state import SERIAL
 from continuarm.errors import InputError, SettingsError
@@ -83,6 +84,20 @@ class Guarded(Shell):
         if (number in numbered_bins.frozen(self._life.model.state)) != frozen:
             event = events.Frozen(number) if frozen else events.Unfrozen(number)
             self._life.apply(event)
+
+    def renew_reference(self) -> None:
+        """Let `max_move` be counted from what is known now, until this is called again."""
+        self.gate.alone(self._renew_reference)
+
+    def _renew_reference(self) -> None:
+        checked_events.check_reference(self._life)
+        self._life.apply(events.ReferenceRenewed())
+
+    @property
+    def max_move(self) -> Array | None:
+        """How far decisions may be from the reference, in units; None: anywhere."""
+        move = self._life.beginning.max_move
+        return None if move is None else move.copy()
 
     def _check_box(self, bin_: Bin) -> None:
         """Refuse a bin of another policy."""

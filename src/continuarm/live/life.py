@@ -72,7 +72,7 @@ class Life(Deciding):
 
     def copy(self, key: Key | None = None) -> "Life":
         """An independent life in the same state, with other draws if given."""
-        other = object.__new__(Life)
+        other = object.__new__(type(self))
         vars(other).update(vars(self))
         other.model, other.open = self.model.copy(), self.open.copy()
         other.asked_of, other.unheard = self.asked_of.copy(), None

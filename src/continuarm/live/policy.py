@@ -15,7 +15,7 @@ from continuarm.box import Box
 from continuarm.core import numbered_bins
 from continuarm.core.compiling import Array
 from continuarm.core.learners.protocol import LearnerOptions
-from continuarm.core.model import ModelBin, Rule
+from continuarm.core.model import ModelBin
 from continuarm.core.partitions.protocol import PartitionOptions
 from continuarm.errors import ContinuarmError, InputError, SavedFileError, SettingsError
 from continuarm.live import events, saved_file, state, warm_start
@@ -26,10 +26,10 @@ from continuarm.live.explanation import Explanation, explained
 from continuarm.live.export import export
 from continuarm.live.guarded import Guarded
 from continuarm.live.in_words import contexts_in_words
-from continuarm.live.incumbent import Affine, Start, incumbent_of
+from continuarm.live.incumbent import Start, incumbent_of
 from continuarm.live.inputs import Context, Contexts, Many, Rows, finite, key_of
-from continuarm.live.life import Life
 from continuarm.live.limits import Given, Within, within_of
+from continuarm.live.near_reference import Move, life_of, move_of
 from continuarm.live.open_decisions import TTL, Waiting
 from continuarm.live.shell import counting_refusals
 from continuarm.live.tokens import Tokens
@@ -60,6 +60,9 @@ class Policy(Guarded):
         what it would have taught is asked again.
     share : of decisions that are the incumbent's, chosen by the policy's own draws, so that
         `uplift` can say how much better ours are.
+    max_move : how far from a reference decisions may be, in units: a number, one per coordinate,
+        or by name for some. The reference is the incumbent, and from `renew_reference()` on what
+        was learned by then. Policies that do not learn within limits refuse it.
     rng : a seed, or a generator that yields one.
     name : what tables call it.
 
@@ -85,6 +88,7 @@ class Policy(Guarded):
         ttl_seconds: float | None = None,
         missing: float | None = None,
         share: float = 0.0,
+        max_move: Move | None = None,
         rng: np.random.Generator | int | None = None,
         name: str = "Policy",
     ) -> None:
@@ -106,9 +110,11 @@ class Policy(Guarded):
         silence = None if missing is None else _missing(missing)
         waiting = Waiting.checked(ttl, ttl_seconds, silence)
         part = checked_share(share)
-        key = key_of(rng)
-        beginning = Beginning(context, decision, partition, learner, first, key, waiting, part)
-        self._begin(Life(beginning), name, Tokens())
+        key, move = key_of(rng), move_of(max_move, decision)
+        beginning = Beginning(
+            context, decision, partition, learner, first, key, waiting, part, move
+        )
+        self._begin(life_of(beginning), name, Tokens())
         if silence is not None and self.uses_gradient:
             raise SettingsError(f"silence has no gradient, but got missing={missing!r}")
         if silence is not None and abs(silence) > self._life.model.largest_payoff:
@@ -330,11 +336,7 @@ class Policy(Guarded):
 
     def export(self) -> str:
         """What it has learned as a table in JSON, from which `continuarm.Reader` decides."""
-        return export(self.name, *self.gate.alone(self._rules))
-
-    def _rules(self) -> tuple[Affine, list[Rule]]:
-        start = self._life.incumbent.numbers
-        return start, self._life.model.rules(self._life.limits, self._life.start_at)
+        return export(self.name, self.gate.alone(self._life.rules), self.max_move)
 
     def learn_from(self, table: Any, *, payoff: str = "payoff") -> None:
         """Start from the log of an older rule: one row per decision, in the order of time.

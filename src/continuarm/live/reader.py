@@ -46,32 +46,63 @@ class Reader:
         self.decision: dict[str, Any] = table["decision"]
         self.bins: list[dict[str, Any]] = table["bins"]
         self.start: dict[str, Any] = table["start"]
+        self.max_move: Vector | None = table.get("max_move")
+        self.reference: dict[str, Any] | None = table.get("reference")
 
     def decide(self, context: Mapping[str, float] | Sequence[float] = ()) -> Vector:
         """The best decision known for a context, as `recommend` would answer."""
         point = _point(self.context, context)
+        low, high = self.decision["low"], self.decision["high"]
+        if self.max_move is None:
+            return self._best(self.start, self.bins, point, low, high)
+        middle = self._reference(point)
+        ends = list(zip(middle, self.max_move, low, high, strict=True))
+        low = [min(max(v - move, a), b) for v, move, a, b in ends]
+        high = [min(max(v + move, a), b) for v, move, a, b in ends]
+        return self._best(self.start, self.bins, point, low, high)
+
+    def _reference(self, point: Vector) -> Vector:
+        """What decisions stay near to: what was learned when that was renewed, or the start."""
+        low, high = self.decision["low"], self.decision["high"]
+        if self.reference is not None:
+            return self._best(self.reference["start"], self.reference["bins"], point, low, high)
+        unit = self._start(self.start, point)
+        return [a + y * (b - a) for y, a, b in zip(unit, low, high, strict=True)]
+
+    def _best(
+        self,
+        start: dict[str, Any],
+        bins: list[dict[str, Any]],
+        point: Vector,
+        low: Vector,
+        high: Vector,
+    ) -> Vector:
+        """The best decision known between `low` and `high`."""
         x = _to_unit(self.context, point)
-        found = self.bins[0]
-        for bin_ in self.bins:
+        found = bins[0]
+        for bin_ in bins:
             if all(
                 low <= v and (v < high or high == 1.0)
                 for v, low, high in zip(x, bin_["low"], bin_["high"], strict=True)
             ):
                 found = bin_
+        ends = _to_unit(self.decision, low), _to_unit(self.decision, high)
+        if "terms" not in found and "start" not in found:
+            value = list(found["best"])
+            return [min(max(v, a), b) for v, a, b in zip(value, low, high, strict=True)]
         if "start" in found:
-            unit = self._start(point, found.get("cells"))
-        elif "terms" not in found:
-            return list(found["best"])
+            unit = self._start(start, point, found.get("cells"))
+        elif "trust" in found:
+            unit = _centre_of(found, x, self._start(start, point), *ends)
         else:
-            has_centre = "trust" in found
-            unit = _centre_of(found, x, self._start(point)) if has_centre else _peak_of(found, x)
-        low, high = self.decision["low"], self.decision["high"]
-        return [min(max(a + y * (b - a), a), b) for y, a, b in zip(unit, low, high, strict=True)]
+            unit = _peak_of(found, x, *ends)
+        box = zip(unit, self.decision["low"], self.decision["high"], low, high, strict=True)
+        return [min(max(a + y * (b - a), c), d) for y, a, b, c, d in box]
 
-    def _start(self, point: Vector, cells: int | None = None) -> Vector:
+    def _start(self, start: dict[str, Any], point: Vector, cells: int | None = None) -> Vector:
         """What the incumbent does, or the middle of its cell, on the unit cube."""
-        value = list(self.start["constant"])
-        for j, slopes in enumerate(self.start["by_context"]):
+        value = list(start["constant"])
+        for j, slopes in enumerate(start["by_context"]):
             for slope, x in zip(slopes, point, strict=True):
                 value[j] += slope * x
         ends = zip(value, self.decision["low"], self.decision["high"], strict=True)
@@ -129,13 +160,20 @@ def _names_of(context: Any) -> list[Any] | None:
 def _is_table(table: dict[str, Any]) -> bool:
     """Whether a decision from this table can only lie in the decision's box."""
     try:
-        context, decision, bins = table["context"], table["decision"], table["bins"]
+        context, decision = table["context"], table["decision"]
         fits = all(_is_box(box) for box in (context, decision))
-        dy = len(decision["names"])
-        fits = fits and _is_rule(table["start"], context, dy)
-        return fits and bool(bins) and all(_is_bin(bin_, context, decision) for bin_ in bins)
+        move, dy = table.get("max_move"), len(decision["names"])
+        if move is not None:
+            fits = fits and _are_numbers(move, dy) and min(move) >= 0.0
+        learned = [table, table["reference"]] if "reference" in table else [table]
+        return fits and all(_is_learned(part, context, decision) for part in learned)
     except (AttributeError, KeyError, TypeError, ValueError):
         return False
+
+
+def _is_learned(table: dict[str, Any], context: dict[str, Any], decision: dict[str, Any]) -> bool:
+    bins, fits = table["bins"], _is_rule(table["start"], context, len(decision["names"]))
+    return fits and bool(bins) and all(_is_bin(bin_, context, decision) for bin_ in bins)
 
 
 def _is_box(box: dict[str, Any]) -> bool:
@@ -252,18 +290,29 @@ def _legendre(u: float, n: int) -> Vector:
     return found
 
 
-def _peak_of(bin_: dict[str, Any], x: Vector) -> Vector:
-    """Where the bin's quadratic is highest for this context, on the unit cube."""
-    d = bin_["dimensions"]
-    return _tried(bin_, _highest(_terms(bin_, _within_bin(bin_, x)), [-1.0] * d, [1.0] * d))
+def _peak_of(bin_: dict[str, Any], x: Vector, low: Vector, high: Vector) -> Vector:
+    """Where the bin's quadratic is highest for this context, on the unit cube.
+
+    If that is not between `low` and `high`, where it is highest between them.
+    """
+    d, terms = bin_["dimensions"], _terms(bin_, _within_bin(bin_, x))
+    peak = _tried(bin_, _highest(terms, [-1.0] * d, [1.0] * d))
+    if _is_within(peak, low, high):
+        return peak
+    ends = [2.0 * v - 1.0 for v in low], [2.0 * v - 1.0 for v in high]
+    return _tried(bin_, _highest(terms, *ends))
 
 
-def _centre_of(bin_: dict[str, Any], x: Vector, start: Vector) -> Vector:
+def _centre_of(
+    bin_: dict[str, Any], x: Vector, start: Vector, bottom: Vector, top: Vector
+) -> Vector:
     """The surest point between the start and the peak (eq. 12), on the unit cube."""
     u, (lowest, highest) = _within_bin(bin_, x), bin_["tried"]
+    start = [min(max(s, a), b) for s, a, b in zip(start, bottom, top, strict=True)]
     terms, v0 = _terms(bin_, u), [2.0 * s - 1.0 for s in start]
-    low = [2.0 * min(a, s) - 1.0 for a, s in zip(lowest, start, strict=True)]
-    high = [2.0 * max(b, s) - 1.0 for b, s in zip(highest, start, strict=True)]
+    lows, highs = zip(lowest, start, bottom, strict=True), zip(highest, start, top, strict=True)
+    low = [2.0 * max(min(a, s), edge) - 1.0 for a, s, edge in lows]
+    high = [2.0 * min(max(b, s), edge) - 1.0 for b, s, edge in highs]
     best = _highest(terms, low, high)
     a, b = _way(bin_, u, v0, best)
     gain, bend = _dot(terms, a), _dot(terms, b)

@@ -26,6 +26,7 @@ from continuarm.live.events import Paused
 from continuarm.live.incumbent import Incumbent, incumbent_of
 from continuarm.live.inputs import finite
 from continuarm.live.life import Life
+from continuarm.live.near_reference import LifeNearReference, life_of, move_of
 from continuarm.live.open_decisions import BIN, NUMBER, Open, Waiting
 from continuarm.live.uplift import checked_share, tally_of
 
@@ -69,7 +70,7 @@ def from_bytes(content: bytes) -> Life:
             start += flat.nbytes
         beginning = _beginning(header, arrays)
         _check_sizes(beginning, arrays)
-        life = Life(beginning)
+        life = life_of(beginning)
         _restore(life, header, arrays)
     except SavedFileError:
         raise
@@ -102,6 +103,7 @@ def _header(life: Life) -> dict[str, Any]:
         "held": [f"{id_:x}" for id_ in opened.held],
         "now": life.now if math.isfinite(life.now) else None,
         "share": beginning.share,
+        "max_move": None if beginning.max_move is None else beginning.max_move.tolist(),
         "paused": life.paused,
         "line": [f"{id_:x}" for id_ in life.comparison.line],
         "paid": [f"{id_:x}" for id_ in life.comparison.paid],
@@ -112,7 +114,7 @@ def _arrays(life: Life) -> Arrays:
     beginning, model, opened = life.beginning, life.model, life.open
     known, n, dx, dy = model.state, len(opened.open), model.dx, model.dy
     columns = list(zip(*opened.open.values(), strict=True)) or [()] * 8
-    return {
+    return _reference(life) | {
         "start": life.incumbent.numbers.first,
         "by_context": life.incumbent.numbers.slopes,
         "reach": life.limits.reach,
@@ -136,6 +138,26 @@ def _arrays(life: Life) -> Arrays:
     }
 
 
+def _reference(life: Life) -> Arrays:
+    """What `max_move` is counted from, if that was renewed."""
+    kept = life.saved_reference() if isinstance(life, LifeNearReference) else {}
+    return {f"reference_{name}": array for name, array in kept.items()}
+
+
+def _restore_reference(life: Life, arrays: Arrays) -> None:
+    kept = {
+        name.removeprefix("reference_"): array
+        for name, array in arrays.items()
+        if name.startswith("reference_")
+    }
+    if kept and isinstance(life, LifeNearReference):
+        boxes = life.beginning.context, life.beginning.decision
+        kept["reach"] = _reach(life, kept["reach"])
+        life.restore_reference(kept, _incumbent(*boxes, kept))
+    elif kept:
+        raise SavedFileError("a reference is kept where there is a `max_move`, but there is none")
+
+
 def _beginning(header: dict[str, Any], arrays: Arrays) -> Beginning:
     context, decision = Box(*header["context"]), Box(*header["decision"])
     ttl, ttl_seconds, missing = header["waiting"]
@@ -152,6 +174,7 @@ def _beginning(header: dict[str, Any], arrays: Arrays) -> Beginning:
         key,
         Waiting.checked(ttl, ttl_seconds, missing),
         checked_share(header["share"]),
+        move_of(header["max_move"], decision),
     )
 
 
@@ -214,6 +237,7 @@ def _restore(life: Life, header: dict[str, Any], arrays: Arrays) -> None:
         raise SavedFileError("open decisions must have been asked of a bin, but were not")
     life.asked_per_bin = counts.tolist()
     _restore_comparison(life, header, arrays)
+    _restore_reference(life, arrays)
 
 
 def _restore_comparison(life: Life, header: dict[str, Any], arrays: Arrays) -> None:

@@ -1,15 +1,19 @@
-"""check_frozen: what every policy promises of the bins that somebody froze."""
+"""What every policy promises of bins that somebody froze, and of how far decisions may move."""
 
 from collections.abc import Callable
 
 import numpy as np
 
-from continuarm.errors import InputError
-from continuarm.live import events
+from continuarm.core.compiling import Array
+from continuarm.errors import InputError, SettingsError
+from continuarm.live import events, state
+from continuarm.live.near_reference import LifeNearReference, life_of
 from continuarm.live.policy import Policy
 from continuarm.testing.playing import play, refuses
 
-__all__ = ["check_frozen"]
+__all__ = ["check_frozen", "check_near"]
+
+MOVE = 0.1  # of each side
 
 
 def check_frozen(new: Callable[..., Policy], rounds: int) -> None:
@@ -41,3 +45,36 @@ def check_frozen(new: Callable[..., Policy], rounds: int) -> None:
     for event in happened:
         replayed.apply(events.from_plain(events.to_plain(event)))
     assert replayed.snapshot() == policy.snapshot(), "a replay must freeze the same bins"
+
+
+def check_near(new: Callable[..., Policy], rounds: int) -> None:
+    """Decisions stay near the reference, which is saved and replayed; or it is refused."""
+    beginning = new().life.beginning
+    begun = beginning._replace(max_move=MOVE * beginning.decision.span)
+    model = new().life.model
+    if not model.stands_alone or model.counts_asking:
+        refused = refuses(lambda: life_of(begun), SettingsError)
+        assert refused, "a `max_move` that cannot be honoured must be refused"
+        return
+    policy = Policy.from_snapshot(state.to_bytes(life_of(begun)))
+    before, happened = policy.snapshot(), list[events.Event]()
+    policy.listen(happened.append)
+    play(policy, rounds, seed=1)
+    _check_moves(policy, policy.life.incumbent.at)
+    policy.renew_reference()
+    kept = Policy.from_snapshot(policy.snapshot()).life
+    assert isinstance(kept, LifeNearReference), "a `max_move` must be saved"
+    play(policy, rounds, seed=2)
+    _check_moves(policy, kept.reference_at)
+    replayed = Policy.from_snapshot(before)
+    for event in happened:
+        replayed.apply(events.from_plain(events.to_plain(event)))
+    assert replayed.snapshot() == policy.snapshot(), "a replay must renew the same reference"
+
+
+def _check_moves(policy: Policy, reference: Callable[[Array], Array]) -> None:
+    units = np.random.default_rng(0).random((20, policy.context.dim))
+    for context in policy.context.from_unit(units):
+        for value in (policy.recommend(context), policy.ask(context).value):
+            moved = abs(value - reference(context)) / policy.decision.span
+            assert (moved <= MOVE + 1e-9).all(), f"a decision must be near {reference(context)}"

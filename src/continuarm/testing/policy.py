@@ -20,7 +20,7 @@ from continuarm.live.abilities import (
 from continuarm.live.decision import Decision
 from continuarm.live.named.by_name import maker_of
 from continuarm.live.policy import Policy, load
-from continuarm.testing.guards import check_frozen
+from continuarm.testing.guards import check_frozen, check_near
 from continuarm.testing.playing import CONTEXT, DECISION, play, policy_box, refuses, tell
 
 __all__ = ["check_policy"]
@@ -57,7 +57,9 @@ def check_policy(
     _check_seeds(new, rounds)
     _check_recommend(new, rounds, decision)
     if isinstance(new(), Policy):
-        for check in (_check_refusals, _check_once, _check_copies, _check_life, check_frozen):
+        for check in (_check_refusals, _check_once, _check_copies, _check_life):
+            check(new, rounds)
+        for check in (check_frozen, check_near):
             check(new, rounds)
 
 

@@ -23,6 +23,7 @@ from continuarm.core.learners import protocol as learner
 from continuarm.core.learners.protocol import size as fitted
 from continuarm.core.learners.protocol import width
 from continuarm.core.partitions.evidence import challengers, newcomer
+from continuarm.core.partitions.evidence.bare import bare
 from continuarm.core.partitions.evidence.cuts import note
 from continuarm.core.partitions.evidence.nodes import (
     ABOVE,
@@ -53,7 +54,7 @@ from continuarm.core.partitions.protocol import Boxes, Partition, register
 from continuarm.core.request import Learned
 from continuarm.core.state import HEAD, NODE, ROOM, Space, State, in_use, replace, room
 
-__all__ = ["EvidenceTree", "EvidenceTreeConfig", "empty", "fits", "unmade"]
+__all__ = ["EvidenceTree", "EvidenceTreeConfig", "bare", "empty", "fits", "unmade"]
 
 REMEMBERED = 40  # payoffs per coefficient that a bin must have in mind to split where it drifts
 CAUTION = 5.0  # and how many times more evidence, because a drift looks like evidence

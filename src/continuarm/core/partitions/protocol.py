@@ -55,6 +55,10 @@ class Partition:
     boxes: Callable[[Any, Array], Boxes]
     split_boxes: Callable[[Any, Array], Boxes] = lambda cfg, nodes: []
     former: Callable[[Any, Array, Array], Boxes] | None = None
+    bare: Callable[[Any, Array, Array], tuple[Array, Array]] = lambda cfg, nodes, rows: (
+        nodes.copy(),
+        rows.copy(),
+    )
     is_bin: Callable[[Any, Array, Array, int], bool] = _always
     prepare: Callable[[Any, Any, State, int, Space], bool] = _nothing_to_make
     observe: Callable[[Any, Any, State, Learned, Space], None] = _never_splits
@@ -165,3 +169,8 @@ def former(cfg: Any, nodes: Array, rows: Array) -> Boxes:
         return function(cfg, nodes, rows)
     found = split_boxes(cfg, nodes)
     return [(int(rows[row, SERIAL]), low, high) for row, low, high in found]
+
+
+def bare(cfg: Any, nodes: Array, rows: Array) -> tuple[Array, Array]:
+    """A copy of the nodes and of the rows in use with nothing beside the bins and the template."""
+    return code(cfg).bare(cfg, nodes, rows)

@@ -56,7 +56,8 @@ def RobbinsMonro(
     depth : given, the bins are a tree of this many levels: a number, `"printed"`, `"consistent"`.
     split_after : decisions of a bin of level l before it splits; default `30·2^(αl)`.
     inherit, average : as for `AdaptiveKWSA`, where the step is not learned.
-    options : `ttl`, `ttl_seconds`, `share` and `rng` of `Policy`.
+    options : `ttl`, `ttl_seconds`, `share`, `rng` and, where the step is learned, `max_move` of
+        `Policy`.
 
     >>> import numpy as np
     >>> policy = RobbinsMonro(Box([18], [90]), Box([1.0], [9.0]))

@@ -37,7 +37,7 @@ def SurfaceSampling(
         before payoffs speak for more; None: anywhere, and then levels that move and absurd payoffs
         mislead it, as they do most.
     memory : keep about this many decisions of the policy in mind, for a payoff that drifts.
-    options : `ttl`, `ttl_seconds`, `missing`, `share` and `rng` of `Policy`.
+    options : `ttl`, `ttl_seconds`, `missing`, `share`, `max_move` and `rng` of `Policy`.
 
     >>> import numpy as np
     >>> policy = SurfaceSampling(Box([18], [90]), Box([1.0], [9.0]), rng=0)

@@ -1,0 +1,183 @@
+"""max_move: decisions stay near a reference, which is what was known when it was last renewed.
+
+It is soft: where it and the limits of a request leave nothing, the nearest of these limits is
+taken. What is done today is not moved by it, neither while paused nor for the incumbent's share.
+A life without `max_move` pays nothing for it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from continuarm.box import Box
+from continuarm.core.compiling import Array
+from continuarm.core.draws import Key
+from continuarm.core.fitting import misfit
+from continuarm.core.learners.protocol import empty_pool
+from continuarm.core.model import Limits, Model
+from continuarm.core.state import State
+from continuarm.errors import SavedFileError, SettingsError
+from continuarm.live.deciding import Beginning, Rules, Seat, inside
+from continuarm.live.events import INCUMBENTS, Asked, Event, ReferenceRenewed
+from continuarm.live.incumbent import Incumbent
+from continuarm.live.life import Life
+from continuarm.live.limits import Within
+from continuarm.numbers import reals
+
+__all__ = ["LifeNearReference", "Move", "Reference", "life_of", "move_of"]
+
+Move = float | Sequence[float] | Array | Mapping[str, float]
+
+
+class Reference(NamedTuple):
+    """What was known: nothing in it ever changes."""
+
+    model: Model
+    limits: Limits
+    incumbent: Incumbent
+
+
+class LifeNearReference(Life):
+    """A life whose decisions are at most `max_move` from the reference, in each coordinate."""
+
+    def __init__(self, beginning: Beginning) -> None:
+        super().__init__(beginning)
+        self.reference: Reference | None = None  # the incumbent
+        if not self.model.stands_alone or self.model.counts_asking:
+            kind = type(beginning.learner).__name__
+            raise SettingsError(
+                "`max_move` must have a learner that learns within limits, as ResponseSurface "
+                f"does, but got {kind}"
+            )
+
+    def copy(self, key: Key | None = None) -> "LifeNearReference":
+        """An independent life in the same state, with other draws if given."""
+        other = super().copy(key)
+        assert isinstance(other, LifeNearReference)
+        if self.reference is not None:
+            other.reference = self.reference._replace(model=self.reference.model.reader())
+        return other
+
+    def apply(self, event: Event) -> None:
+        """Let an event happen, all of it or nothing, whatever a signal handler raises."""
+        if not isinstance(event, ReferenceRenewed):
+            super().apply(event)
+            return
+        reference = Reference(self.model.as_it_is(), self.limits, self.incumbent)
+        self.reference = reference  # a stroke: nothing is called from here on
+        if self.unheard is not None:
+            self.unheard += (event,)
+
+    def reference_at(self, context: Array, start: Array | None = None) -> Array:
+        """What the reference would do, in units; `start` as for `decide`."""
+        if self.reference is None:
+            return self.incumbent.at(context) if start is None else start
+        model, limits, _ = self.reference
+        starts = None if start is None else self.beginning.decision.to_unit(start)[None, :]
+        return np.asarray(model.recommend(context[None, :], limits, starts)[0])
+
+    def near(self, context: Array, within: Within | None, start: Array | None) -> Within:
+        """The limits of a request, as far as they are near; else their point that is nearest."""
+        decision, move = self.beginning.decision, self.beginning.max_move
+        low, high = (decision.low, decision.high) if within is None else within
+        assert move is not None
+        middle = self.reference_at(context, start)
+        lowest, highest = middle - move, middle + move
+        return Within(np.clip(lowest, low, high), np.clip(highest, low, high))
+
+    def decide(
+        self,
+        context: Array,
+        at: float,
+        within: Within | None = None,
+        *,
+        start: Array | None = None,
+        draw: int | None = None,
+        explained: bool = True,
+    ) -> tuple[Asked, Seat]:
+        """Decide near the reference; the incumbent's decisions are where the incumbent's are."""
+        self.beginning.context.point(context)
+        near = self.near(context, within, start)
+        event, seat = super().decide(
+            context, at, near, start=start, draw=draw, explained=explained
+        )
+        if event.role == INCUMBENTS:
+            limits = None if within is None else np.array([within.low, within.high])
+            event = event._replace(value=inside(within, event.start.copy()), limits=limits)
+        return event, seat
+
+    def recommend(
+        self, contexts: Array, within: Within | None = None, starts: Array | None = None
+    ) -> Array:
+        """The best decisions known near the reference for contexts `(n, dx)`."""
+        values = np.empty((len(contexts), self.model.dy))
+        for k, context in enumerate(contexts):
+            own = None if starts is None else starts[k : k + 1]
+            near = self.near(context, within, None if own is None else own[0])
+            values[k] = super().recommend(contexts[k : k + 1], near, own)[0]
+        return values
+
+    def explain(
+        self, context: Array, within: Within | None = None, start: Array | None = None
+    ) -> dict[str, Any]:
+        """The numbers behind a decision for a context."""
+        found = super().explain(context, self.near(context, within, start), start)
+        return found | {"reference": self.reference_at(context, start).tolist()}
+
+    def rules(self) -> list[Rules]:
+        """What `recommend` follows, and then, if there is another, what it stays near to."""
+        if self.reference is None:
+            return super().rules()
+        model, limits, incumbent = self.reference
+        return [*super().rules(), (incumbent.numbers, model.rules(limits, self.at_of(incumbent)))]
+
+    def saved_reference(self) -> dict[str, Array]:
+        """Its arrays, as `restore_reference` takes them."""
+        if self.reference is None:
+            return {}
+        numbers, state = self.reference.incumbent.numbers, self.reference.model.state
+        kept = {"start": numbers.first, "by_context": numbers.slopes}
+        kept["reach"] = self.reference.limits.reach
+        return kept | {"counts": state.counts, "nodes": state.nodes, "rows": state.rows}
+
+    def restore_reference(self, arrays: dict[str, Any], incumbent: Incumbent) -> None:
+        """Take over what was saved, and checked but for its arrays."""
+        model = self.model
+        state = State(arrays["counts"], arrays["nodes"], arrays["rows"], empty_pool(model.lcfg))
+        pool = state.pool[:1].copy()
+        wrong = misfit(model.pcfg, model.lcfg, state._replace(pool=pool), [])
+        if wrong is not None:
+            raise SavedFileError(f"a saved reference must have {wrong}, but has not")
+        limits = self._limits_of(incumbent)._replace(reach=arrays["reach"])
+        kept = model.reader()
+        kept.state = state
+        self.reference = Reference(kept, limits, incumbent)
+
+
+def life_of(beginning: Beginning) -> Life:
+    """The life that begins so."""
+    return Life(beginning) if beginning.max_move is None else LifeNearReference(beginning)
+
+
+def move_of(given: Any, decision: Box) -> Array | None:
+    """The largest move of each coordinate, in units; those that are not named may move freely."""
+    if given is None:
+        return None
+    move: Any = decision.span.copy()
+    if isinstance(given, Mapping):
+        named = decision.named and given and set(given) <= set(decision.names)
+        parts = reals(list(given.values())) if named else None
+        if parts is not None and parts.shape == (len(given),):
+            move[[decision.names.index(name) for name in given]] = parts
+        else:
+            move = None
+    else:
+        parts = reals(given)
+        move = None if parts is None or parts.shape not in ((), move.shape) else move * 0.0 + parts
+    if move is None or not ((move >= 0.0) & np.isfinite(move)).all():
+        raise SettingsError(
+            "`max_move` must be a number of at least 0 in units of the decision, one for each of "
+            f"{list(decision.names)}, or by name for some, but got {given!r}"
+        )
+    return np.asarray(move)
