@@ -60,7 +60,9 @@ def test_an_explanation_says_in_words_what_its_numbers_say(saved: tuple[ca.Polic
     assert lines[1] == "What is done today is price 3.3, fee 1."
     assert lines[2].startswith("Its bin, income from ")
     assert f"{found['payoffs']:,} payoffs" in lines[2]
-    assert lines[-1] == "Income matters; nothing shows that age does."
+    assert lines[-3] == "Income matters; nothing shows that age does."
+    assert lines[-2] == "Guard reach: price within 0.8 and fee within 0.4 of the best known."
+    assert lines[-1].startswith("Guard share: 10 % of decisions")
     assert found["start"] == [3.3, 1.0]
     slopes, errors = (np.array(found[key]) for key in ("slope", "slope_error"))
     np.testing.assert_allclose(np.array(found["per_unit"]) * [8.0, 4.0], slopes)
@@ -68,7 +70,7 @@ def test_an_explanation_says_in_words_what_its_numbers_say(saved: tuple[ca.Polic
     assert json.loads(json.dumps(found)) == dict(found)
 
 
-def test_one_more_unit_is_worth_what_the_payoff_gains() -> None:
+def test_one_more_unit_brings_what_the_payoff_gains() -> None:
     """Far from the best, the slope is -2 (v - best) per unit, and is told from noise."""
     policy = ca.SurfaceSampling(ca.Box.unit(0), ca.Box([0.0], [10.0], names=["bid"]), rng=0)
     rng = np.random.default_rng(0)
@@ -77,7 +79,7 @@ def test_one_more_unit_is_worth_what_the_payoff_gains() -> None:
         policy.tell(decision, 0.7 * float(decision.value[0]) + 0.1 * rng.normal())
     found = policy.explain(within={"bid": (2.0, 3.0)})
     assert found["per_unit"][0] == pytest.approx(0.7, abs=4.0 * found["per_unit_error"][0])
-    assert "One more unit of bid is worth +0." in str(found)
+    assert "One more unit of bid is expected to bring +0." in str(found)
     assert "in payoff" in str(found)
     assert str(found).startswith("The best decision known is bid 3.")
 

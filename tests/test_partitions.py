@@ -58,7 +58,8 @@ def located(model: Model, x: Array) -> tuple[int, bool]:
 
 def seated(model: Model, x: Array) -> tuple[int, bool, Space]:
     """The same, with u, the boxes and the imagined row in the space."""
-    row, made = model.seat_entry(model.setup, model.state, model.room, LIMITS, x)
+    low, seen = model.setup.bounds[2 * model.dx : 2 * model.dx + model.dy], np.zeros(100)
+    row, made, _ = model.view(x, LIMITS, low, seen)
     return row, made, lay_out.py_func(model.room, *model.setup.shape.tolist())
 
 

@@ -339,7 +339,7 @@ def test_some_decisions_are_uniform_within_reach(since: float) -> None:
     region, reach = Region(np.zeros(1), np.ones(1), True), np.full(1, 0.1)
     draws = np.random.default_rng(0).standard_normal((20_000, first))
     for xi in draws:
-        share.append(deciding._explores(row, xi[0]))
+        share.append(deciding.explores(row, xi[0]))
     wanted = min(deciding.EXPLORED / since, deciding.AT_MOST)
     assert np.mean(share) == pytest.approx(wanted, abs=5 * math.sqrt(wanted / 20_000))
     for xi in draws[np.array(share)][:50]:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from continuarm.errors import InputError
-from continuarm.live.explanation import box_in_words, values_in_words
 from continuarm.live.policy import Policy, load
 from continuarm.table import Table
+from continuarm.words import box_in_words, values_in_words
 
 __all__ = ["Inspected", "inspected"]
 

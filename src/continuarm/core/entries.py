@@ -24,10 +24,11 @@ from continuarm.core.compiling import (
 )
 from continuarm.core.draws import chance, fill_normal
 from continuarm.core.guards import allowed_start, hand_out, kind_of
+from continuarm.core.learners.protocol import view
 from continuarm.core.partitions.protocol import locate
-from continuarm.core.request import EMPTY, FREE, FROZEN, FULL, INCUMBENT, Free, Region
-from continuarm.core.scaling import to_unit
-from continuarm.core.state import SERIAL, Space, State, is_frozen, space
+from continuarm.core.request import EMPTY, FREE, FROZEN, FULL, INCUMBENT, Free, Region, Request
+from continuarm.core.scaling import from_unit, to_unit
+from continuarm.core.state import HEAD, SERIAL, Space, State, is_frozen, space
 
 __all__ = ["COMMON", "OUTSIDE", "Limits", "Setup", "limits_type"]
 
@@ -264,19 +265,40 @@ def place_entry(partition_class: type, learner_class: type) -> Any:
 
 
 @cache
-def seat_entry(partition_class: type, learner_class: type) -> Any:
-    """The row that answers for a context; its box, `u`, start and imagined row are in the room."""
+def view_entry(partition_class: type, learner_class: type) -> Any:
+    """Fill what is known about a decision for a context, with the numbers of a draw.
 
-    def entry(setup, state, room, limits, context):  # type: ignore[no-untyped-def]
+    In units: the edges of its bin, then as `view` of a learner. Returns the row that answers,
+    whether its bin is made, and how the decision came about; box, `u`, start and imagined row are
+    in the room.
+    """
+
+    def entry(setup, state, room, limits, given, seen):  # type: ignore[no-untyped-def]
         pcfg = unpack(partition_class, setup.partition)
         lcfg, here = unpack(learner_class, setup.learner), laid_out(setup, room)
+        key, draw, server, context, value = given
+        dx, dy, bounds = setup.shape[0], setup.shape[1], setup.bounds
         scale_context(setup, context, here.x)
-        mine = here.start
-        start = start_for(setup, limits.start, limits.rule, context, mine, mine)
-        row, made = engine.seat(pcfg, lcfg, state, here, start)
-        copy_into(here.start, start)
+        scale_decision(setup, value, here.best)  # what was just decided stays where it is
+        begin = start_for(setup, limits.start, limits.rule, context, here.start, here.start)
+        row, made = engine.seat(pcfg, lcfg, state, here, begin)
+        copy_into(here.start, begin)
         locate(pcfg, state.nodes, here.x, here, True)
-        return row, made
+        from_unit(bounds[:dx], bounds[dx : 2 * dx], here.low, seen[:dx])
+        from_unit(bounds[:dx], bounds[dx : 2 * dx], here.high, seen[dx : 2 * dx])
+        fill_normal(key, draw, server, here.xi)
+        region = Region(limits.low, limits.high, limits.whole, limits.guard)
+        request = Request(here.u, region, begin, limits.reach, here.xi)
+        known, numbers = state.rows[row, HEAD:] if made else here.row, seen[2 * dx :]
+        how = view(lcfg, known, request, here.work, here.best, numbers)
+        low, high = bounds[2 * dx : 2 * dx + dy], bounds[2 * dx + dy :]
+        from_unit(low, high, numbers[:dy], numbers[:dy])
+        for j in range(dy):
+            numbers[dy + j] *= high[j] - low[j]
+            numbers[2 * dy + j] /= high[j] - low[j]
+            numbers[3 * dy + j] /= high[j] - low[j]
+        return row, made, how
 
-    signature = tuple_type(_WHOLE, _FLAG)(*COMMON, limits_type(Free), VECTOR)
+    given = tuple_type(WORDS, types.uint64, types.uint64, VECTOR, VECTOR)
+    signature = tuple_type(_WHOLE, _FLAG, _WHOLE)(*COMMON, limits_type(Free), given, VECTOR)
     return compile_entry(entry, signature, classes=(partition_class, learner_class))

@@ -19,7 +19,7 @@ from continuarm.core.draws import Key
 from continuarm.core.entries import Limits, Setup
 from continuarm.core.learners import protocol as learner
 from continuarm.core.partitions import protocol as partition
-from continuarm.core.request import ALONE, FULL, NOTHING, Region, Request
+from continuarm.core.request import ALONE, FREE, FULL, NOTHING, Region, Request
 from continuarm.core.state import (
     CLOCK,
     COUNTS,
@@ -47,7 +47,8 @@ __all__ = ["Limits", "Model", "ModelBin", "Rule", "limits_of"]
 WORD = 2**64 - 1
 NO_RULE: Array = np.empty(0)
 NO_CONTEXTS = (np.empty((0, 0)),) * 3
-NOT_DRAWN = (np.zeros(2, np.uint64), 0, 0, NO_RULE, NO_RULE, NO_RULE)
+NO_KEY: Key = np.zeros(2, np.uint64)
+NOT_DRAWN = (NO_KEY, 0, 0, NO_RULE, NO_RULE, NO_RULE)
 At = Callable[[Array], Array]  # what the incumbent would do for a context, on the unit cubes
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # of a terminal
 
@@ -268,16 +269,40 @@ class Model:
             self.answer_entry(self.setup, self.state, self.room, limits, NOT_DRAWN, wanted)
         return values
 
+    def view(
+        self,
+        context: Array,
+        limits: Limits,
+        value: Array,
+        seen: Array,
+        key: Key = NO_KEY,
+        draw: int = 0,
+    ) -> tuple[int, bool, int]:
+        """What is known about a decision: the row that answers, whether its bin is made, and how
+        the decision came about with this draw.
+
+        `seen` is filled, in units: the edges of its bin, then as `view` of the learner; 2dx + 4dy
+        numbers.
+        """
+        given = (key, draw & WORD, draw >> 64, context, value)
+        free = limits._replace(guard=FREE)  # no guard changes what is known
+        found: tuple[int, bool, int] = self.view_entry(
+            self.setup, self.state, self.room, free, given, seen
+        )
+        return found
+
     def explain(self, context: Array, limits: Limits) -> dict[str, Any]:
         """The bin of a context, as a box on the unit cube, and the learner's numbers in it."""
-        row, made = self.seat_entry(self.setup, self.state, self.room, limits, context)
+        low, high = self.setup.bounds[2 * self.dx :].reshape(2, self.dy)
+        seen = np.zeros(2 * self.dx + 4 * self.dy)
+        row, made, _ = self.view(context, limits, low, seen)
         lay_out: Any = space
         here = lay_out.py_func(self.room, *self.setup.shape.tolist())
         region = Region(limits.low, limits.high, limits.whole)
         request = Request(here.u, region, here.start, limits.reach, here.xi)
         rows = self.state.rows
         known = rows[row, HEAD:] if made else here.row
-        return {
+        found = {
             "bin": int(rows[row, SERIAL]) if made else None,
             "low": here.low.tolist(),
             "high": here.high.tolist(),
@@ -285,6 +310,10 @@ class Model:
             "frozen": bool(made and in_python(is_frozen)(self.state, row)),
             **learner.explain(self.lcfg, known.copy(), request),
         }
+        best = low + np.array(found["centre"]) * (high - low)
+        how = self.view(context, limits, np.minimum(np.maximum(best, low), high), seen)[2]
+        found["early"] = how == learner.EARLY
+        return found | (viewed(seen[2 * self.dx :], low, high) if how in learner.VIEWED else {})
 
     def _best(self, row: int, limits: Limits, start: Array) -> Array:
         """The best decision in the middle of a bin, in units."""
@@ -335,6 +364,20 @@ class Model:
             best = self._best(row, limits, at(0.5 * (low + high)))
             found.append(ModelBin(int(head[SERIAL]), low, high, *numbers, best))
         return sorted(found, key=lambda bin_: bin_.serial)
+
+
+def viewed(numbers: Array, low: Array, high: Array) -> dict[str, Any]:
+    """What a learner's `view` says by name: the peak in units, the slopes on the unit cube.
+
+    peak_error : None where it is not known how sure the peak is.
+    """
+    peak, peak_error, slope, slope_error = numbers.reshape(4, len(low))
+    return {
+        "peak": peak.tolist(),
+        "peak_error": [error if error >= 0.0 else None for error in peak_error.tolist()],
+        "slope": (slope * (high - low)).tolist(),
+        "slope_error": (slope_error * (high - low)).tolist(),
+    }
 
 
 def _check_kind(role: str, config: Any, kind: type) -> None:

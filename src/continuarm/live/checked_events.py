@@ -17,6 +17,7 @@ from continuarm.live.events import (
     EXPLORED,
     INCUMBENTS,
     ROLES,
+    WHYS,
     Asked,
     Event,
     Forgotten,
@@ -29,6 +30,7 @@ from continuarm.live.events import (
 )
 from continuarm.live.inputs import finite
 from continuarm.live.life import Life
+from continuarm.live.view import sizes
 
 __all__ = ["check", "check_bin", "check_reference"]
 
@@ -129,6 +131,7 @@ def _asked(life: Life, event: Asked) -> None:
     for box, point in points:
         _floats(point)
         box.point(point)
+    _explained(life, event)
     if event.limits is not None:
         _floats(event.limits)
         if event.limits.shape != (2, decision.dim):
@@ -145,6 +148,17 @@ def _asked(life: Life, event: Asked) -> None:
                 f"the incumbent's decision must be the start {event.start.tolist()} within "
                 f"limits, but got {event.value.tolist()}"
             )
+
+
+def _explained(life: Life, event: Asked) -> None:
+    """Why it was decided, and what was known."""
+    if event.why is not None and (not isinstance(event.why, str) or event.why not in WHYS):
+        raise InputError(f"one of {WHYS} is needed, but got {event.why!r}")
+    if event.view is not None:
+        _floats(event.view)
+        wanted = sizes(life.model.dx, life.model.dy)
+        if event.view.shape not in [(n,) for n in wanted] or not np.isfinite(event.view).all():
+            raise InputError(f"a view has one of {wanted} finite numbers, but got {event.view!r}")
 
 
 def _no_whole(number: Any) -> bool:

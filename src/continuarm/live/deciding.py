@@ -12,10 +12,20 @@ from continuarm.core.learners.protocol import LearnerOptions
 from continuarm.core.model import NO_RULE, At, Limits, Model, Rule
 from continuarm.core.partitions.protocol import PartitionOptions
 from continuarm.core.request import ALONE, FROZEN, INCUMBENT, NOTHING
-from continuarm.live.events import BEST, EXPLORED, INCUMBENTS, Asked
+from continuarm.live.events import (
+    BEST,
+    EXPLORED,
+    INCUMBENTS,
+    LIMITED,
+    SHARED,
+    WHILE_FROZEN,
+    WHILE_PAUSED,
+    Asked,
+)
 from continuarm.live.incumbent import Affine, Incumbent
 from continuarm.live.limits import Within
 from continuarm.live.open_decisions import OpenDecisions, Waiting
+from continuarm.live.view import HOW, viewed
 
 __all__ = ["Beginning", "Deciding", "Rules", "Seat", "inside"]
 
@@ -50,6 +60,8 @@ class Deciding:
     limits: Limits
     incumbent: Incumbent
     constant: Array | None  # what the incumbent does, if for every context the same
+    paused: bool
+    views: bool  # whether an event says what was known
 
     def follow(self, incumbent: Incumbent) -> None:
         """Let this be the incumbent from now on."""
@@ -102,6 +114,10 @@ class Deciding:
         low, high = (decision.to_unit(decision.point(e)) for e in (within.low, within.high))
         return limits._replace(low=low, high=high, whole=False)
 
+    def near(self, context: Array, within: Within | None, start: Array | None) -> Within | None:
+        """The limits of a request, and of what it has to stay near to."""
+        return within
+
     def decide(
         self,
         context: Array,
@@ -124,23 +140,37 @@ class Deciding:
             limits = self.limits_within(within, start)
         if within is not None:
             allowed = np.array([within.low, within.high])
-        value, centre, does = np.empty(model.dy), None, self.constant if start is None else start
+        value, does = np.empty(model.dy), self.constant if start is None else start
         if does is None:
             does = np.empty(model.dy)  # it follows a rule
         row, made, ticket, bin_ = model.decide(context, beginning.key, id_, limits, value, does)
         if ticket <= OUTSIDE:
             beginning.context.refuse(context, OUTSIDE - ticket)
-        if explained:
-            centre = inside(within, model.recommend(context[None, :], limits)[0])
-        role = BEST if ticket == NOTHING else EXPLORED
+        role, frozen = BEST if ticket == NOTHING else EXPLORED, ticket == FROZEN
         if ticket == INCUMBENT:
             value, role, ticket = does.copy(), INCUMBENTS, self.ticket_of(INCUMBENTS)
-        elif ticket == FROZEN:
+        elif frozen:
             [value], role = model.recommend(context[None, :], limits), BEST
             ticket = NOTHING
         value = inside(within, value)
-        asked = (id_, context, value, at, role, bin_, centre, does, allowed)
+        centre, why, view = None, None, None
+        if explained:
+            centre = inside(within, model.recommend(context[None, :], limits)[0])
+            why, view = self._view(context, limits, value, id_, role)
+            why = WHILE_FROZEN if frozen and why is not None else why
+        asked = (id_, context, value, at, role, bin_, centre, does, allowed, why, view)
         return new(Asked, asked), (row, made, ticket)
+
+    def _view(
+        self, context: Array, limits: Limits, value: Array, draw: int, role: str
+    ) -> tuple[str | None, Array | None]:
+        """Why a decision is made, and what is known; of a large surface, nothing is said."""
+        if not self.views:
+            return None, None
+        how, view = viewed(self.model, context, limits, value, self.beginning.key, draw)
+        if role == INCUMBENTS:
+            return WHILE_PAUSED if self.paused else SHARED, view
+        return LIMITED if role == BEST else HOW[how], view
 
     def ticket_of(self, role: str) -> int:
         """What can be learned of a decision with this role, which no stencil asked for.

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from continuarm.core.compiling import Array
 from continuarm.errors import InputError
+from continuarm.live.events import Asked
 
 __all__ = ["Bin", "Decision", "Decisions"]
 
@@ -24,9 +25,10 @@ class Decision:
     policy : a token of the policy that handed it out.
     role : why it was made: `"explored"`; `"best"`, where limits left nothing to learn or the bin
         is frozen; or `"incumbent"`, as the `start` would have it.
+    event : the event that handed it out, if somebody listened; not in its JSON.
     """
 
-    __slots__ = ("context", "id", "names", "policy", "role", "value")
+    __slots__ = ("context", "event", "id", "names", "policy", "role", "value")
 
     def __init__(
         self,
@@ -36,6 +38,7 @@ class Decision:
         names: tuple[str, ...],
         policy: object = None,
         role: str = "explored",
+        event: Asked | None = None,
     ) -> None:
         self.id = id
         self.context = context
@@ -43,6 +46,7 @@ class Decision:
         self.names = names
         self.policy = policy
         self.role = role
+        self.event = event
 
     def as_dict(self) -> dict[str, float]:
         """The value by name."""

@@ -30,6 +30,12 @@ __all__ = [
 
 EXPLORED, BEST, INCUMBENTS = "explored", "best", "incumbent"
 ROLES = (EXPLORED, BEST, INCUMBENTS)
+# Why a decision was made: as the learner's own rule has it; near the start, because little was
+# known; as the peak of a surface that was drawn; evenly within reach; because limits left nothing
+# to learn; because its bin is frozen; for the share of the incumbent; because of a pause.
+OWN_RULE, EARLY, DRAWN, UNIFORM = "own rule", "early", "drawn", "uniform"
+LIMITED, WHILE_FROZEN, SHARED, WHILE_PAUSED = "limits", "frozen", "share", "paused"
+WHYS = (OWN_RULE, EARLY, DRAWN, UNIFORM, LIMITED, WHILE_FROZEN, SHARED, WHILE_PAUSED)
 
 
 class Asked(NamedTuple):
@@ -44,6 +50,9 @@ class Asked(NamedTuple):
     centre : the best decision known at that moment; None where nobody listened.
     start : what the incumbent would have done.
     limits : the lowest and highest values that were allowed; None: the box.
+    why : one of `WHYS`; None where nobody listened.
+    view : what was known, for `explain`: the payoffs that its bin had learned, the bin's edges,
+        and what a surface says (`View`); None where nobody listened.
     """
 
     id: int
@@ -55,6 +64,8 @@ class Asked(NamedTuple):
     centre: Array | None
     start: Array
     limits: Array | None
+    why: str | None = None
+    view: Array | None = None
 
 
 class Told(NamedTuple):
@@ -145,7 +156,7 @@ KINDS: dict[str, Any] = {
     "reference-renewed": ReferenceRenewed,
 }
 NAMES = {kind: name for name, kind in KINDS.items()}
-ARRAYS = {"context", "value", "centre", "start", "limits", "gradient"}
+ARRAYS = {"context", "value", "centre", "start", "limits", "gradient", "view"}
 ARRAYS |= {"contexts", "values", "payoffs"}
 FLOATS = {"at", "payoff"}
 

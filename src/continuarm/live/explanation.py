@@ -1,19 +1,46 @@
 """An explanation of a decision: a dictionary of plain values, and text for who runs the shop."""
 
-import math
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from continuarm.box import Box
 from continuarm.core.compiling import Array
+from continuarm.live.active_guards import Case, active_guards, allowed
+from continuarm.live.events import (
+    DRAWN,
+    EARLY,
+    LIMITED,
+    OWN_RULE,
+    SHARED,
+    UNIFORM,
+    WHILE_FROZEN,
+    WHILE_PAUSED,
+    Asked,
+)
+from continuarm.words import (
+    box_in_words,
+    label_of,
+    listed,
+    number_in_words,
+    plus_minus,
+    values_in_words,
+)
 
-__all__ = ["Explanation", "box_in_words", "explained", "values_in_words"]
-
-Edges = Sequence[float] | Array
+__all__ = ["Explanation", "Known", "explained"]
 
 SURE = 2.0  # standard errors
-SHOWN = 4  # digits of the width of a box
-MOST_DECIMALS = 12
+SAME = 1e-6  # of a side of the box
+REASONS = {
+    DRAWN: "It was the best decision of one payoff surface, drawn from all those that the payoffs "
+    "leave possible: so it tries what may be better, and strays less the more is known",
+    UNIFORM: "It was drawn evenly from all decisions within reach, as a few are, so that a change "
+    "of the world is seen",
+    EARLY: "Too few payoffs were known to say more: it was drawn evenly near what is done today",
+    OWN_RULE: "It was what the policy's learner tries next around the best decision known",
+    LIMITED: "It was the best decision known within the limits, which left nothing to learn",
+    WHILE_FROZEN: "It was the best decision known: its bin was frozen",
+    SHARED: "It was what is done today, chosen by chance for the share that ours are compared to",
+    WHILE_PAUSED: "It was what is done today, because the policy was paused",
+}
 
 
 class Explanation(dict[str, Any]):
@@ -27,120 +54,127 @@ class Explanation(dict[str, Any]):
         return str(self["text"])
 
 
-def explained(
-    found: dict[str, Any], point: Array, start: Array, context: Box, decision: Box, *, paused: bool
-) -> Explanation:
-    """The same with what can be said in units and in words.
+class Known(NamedTuple):
+    """What an explanation is made of.
 
-    found : what `explain` of the model gives, with boxes and decisions in units.
+    asked : the decision's event; None: what would be best for a context.
+    then : whether `found` is as of when it was asked.
+    found : what is known, in units but for slopes and curvatures, which are on the unit cube.
     """
-    whole = dict(found) | {"start": start.tolist()}
-    if "slope_error" in found:
-        whole["per_unit"] = (found["slope"] / decision.span).tolist()
-        whole["per_unit_error"] = (found["slope_error"] / decision.span).tolist()
-        whole["centre_error"] = _centre_errors(found, decision)
-    asked = f"For {values_in_words(point, context)} the" if context.dim else "The"
-    best = f"{asked} best decision known is {values_in_words(found['centre'], decision)}."
-    whole["text"] = "\n".join([best, *_lines(whole, context, decision, paused=paused)])
+
+    context: Box
+    point: Array
+    case: Case
+    start: Array
+    asked: Asked | None
+    then: bool
+    found: dict[str, Any]
+
+
+def explained(known: Known) -> Explanation:
+    """The numbers in units, and in words."""
+    case, asked = known.case, known.asked
+    decision = case.decision
+    whole: dict[str, Any] = {
+        "id": None if asked is None else asked.id,
+        "context": known.point.tolist(),
+        "value": case.value.tolist(),
+        "role": None if asked is None else asked.role,
+        "why": case.why,
+        "as_of": "asked" if known.then else "now",
+        **known.found,
+        "centre": case.centre.tolist(),
+        "away": (case.value - case.centre).tolist(),
+        "start": known.start.tolist(),
+        "names": list(decision.names),
+        "box": [decision.low.tolist(), decision.high.tolist()],
+        "allowed": allowed(case).tolist(),
+        "guards": [guard._asdict() for guard in active_guards(case)],
+    }
+    if "slope_error" in whole:
+        span = decision.span
+        whole["per_unit"] = (whole["slope"] / span).tolist()
+        whole["per_unit_error"] = (whole["slope_error"] / span).tolist()
+    whole["text"] = "\n".join([*_headline(known), *_lines(whole, known)])
     return Explanation(whole)
 
 
-def _centre_errors(found: dict[str, Any], decision: Box) -> list[float | None]:
-    """How sure the best decision is, in units; None: the payoff is not surely concave there."""
-    numbers = zip(
-        found["slope_error"],
-        found["curvature"],
-        found["curvature_error"],
-        decision.span.tolist(),
-        strict=True,
+def _headline(known: Known) -> list[str]:
+    """What was decided, and why; or what is best."""
+    case, context = known.case, known.context
+    point, best = (
+        values_in_words(known.point, context),
+        values_in_words(case.centre, case.decision),
     )
-    return [
-        slope / -bend * span if bend < -SURE * error else None
-        for slope, bend, error, span in numbers
-    ]
+    if known.asked is None:
+        asked = f"For {point} the" if context.dim else "The"
+        return [f"{asked} best decision known is {best}."]
+    of = f", for {point}," if context.dim else ""
+    value = values_in_words(case.value, case.decision)
+    lines = [f"Decision {known.asked.id}{of} was {value}."]
+    if case.why is not None:
+        lines.append(f"{REASONS[case.why]}.")
+    verb, when = ("was", "known then") if known.then else ("is", "known now")
+    return [*lines, f"The best decision {when} {verb} {best}{_distance(case)}."]
 
 
-def _lines(found: dict[str, Any], context: Box, decision: Box, *, paused: bool) -> list[str]:
-    lines = [f"What is done today is {values_in_words(found['start'], decision)}."]
-    where = box_in_words(found["low"], found["high"], context)
-    lines.append(f"Its bin, {where}, has learned {found['payoffs']:,} payoffs of its own.")
-    for j, name in enumerate(decision.names if "per_unit" in found else ()):
+def _distance(case: Case) -> str:
+    """By how much a decision differs from the best one known."""
+    parts = []
+    for j, name in enumerate(case.decision.names):
+        span, away = float(case.decision.span[j]), float(case.value[j] - case.centre[j])
+        if abs(away) > SAME * span:
+            more = "above" if away > 0.0 else "below"
+            label = label_of(name, case.decision)
+            parts.append(f"{number_in_words(abs(away), span)} {more} it in {label}")
+    return f"; the decision lies {listed(parts)}" if parts else ", which is this decision"
+
+
+def _lines(found: dict[str, Any], known: Known) -> list[str]:
+    case, past = known.case, known.then
+    lines = [f"What is done today is {values_in_words(known.start, case.decision)}."]
+    where, has = box_in_words(found["low"], found["high"], known.context), "had" if past else "has"
+    lines.append(f"Its bin, {where}, {has} learned {found['payoffs']:,} payoffs of its own.")
+    if "peak" in found:
+        lines += _sureness(found, case)
+    elif found.get("early"):
+        lines.append("Until it has learned more, what is done today counts as the best.")
+    for j, name in enumerate(case.decision.names if "per_unit" in found else ()):
         gain, error = found["per_unit"][j], found["per_unit_error"][j]
-        lines.append(f"One more unit of {_named(name, decision)} is worth {_gain(gain, error)}.")
-    for j, error in enumerate(found.get("centre_error", ())):
-        if error is not None:
-            label = _named(decision.names[j], decision)
-            lines.append(f"The best {label} is known to about ± {error:.2g}.")
+        label, was = label_of(name, case.decision), "was" if past else "is"
+        lines.append(f"One more unit of {label} {was} expected to bring {_gain(gain, error)}.")
     if found.get("in_words"):
         lines.append(f"{found['in_words'][:1].upper()}{found['in_words'][1:]}.")
-    if found.get("frozen"):
-        lines.append("This bin is frozen: it answers with its best decision and learns nothing.")
-    if paused:
-        lines.append("The policy is paused: every decision is what is done today.")
+    if known.asked is not None and not past:
+        lines.append("What was known when it was asked was not kept: all this is as of now.")
+    for guard in found["guards"]:
+        held = " (it set this decision)" if guard["held"] and known.asked is not None else ""
+        lines.append(f"Guard {guard['guard']}: {guard['says']}{held}.")
+    return lines
+
+
+def _sureness(found: dict[str, Any], case: Case) -> list[str]:
+    """Where the payoffs put the best decision, and how sure that is."""
+    known, unknown, further = [], [], False
+    for j, name in enumerate(case.decision.names):
+        span, label = float(case.decision.span[j]), label_of(name, case.decision)
+        peak, error = found["peak"][j], found["peak_error"][j]
+        if error is None:
+            unknown.append(label)
+        else:
+            known.append(f"{label} at {plus_minus(peak, error)}")
+            further |= abs(peak - case.centre[j]) > SAME * span
+    lines = []
+    if known:
+        rest = "; a decision goes there as far as they make it sure" if further else ""
+        lines.append(f"Payoffs put the best {listed(known)} (one standard error){rest}.")
+    if unknown:
+        lines.append(f"They do not show yet where the best {listed(unknown)} lies within the box.")
     return lines
 
 
 def _gain(gain: float, error: float) -> str:
+    both = plus_minus(gain, error, sign=True)
     if abs(gain) < SURE * error:
-        return f"no more than noise ({gain:+.3g} ± {error:.2g})"
-    return f"{gain:+.3g} ± {error:.2g} in payoff"
-
-
-def _named(name: str, box: Box) -> str:
-    return name if box.named else f"dimension {name}"
-
-
-def _number(value: float, span: float) -> str:
-    """A number as people write it, as exact as matters in a box of this width.
-
-    >>> _number(125000.0, 2.5e5), _number(3.25, 8.0), _number(0.00012, 1e-3)
-    ('125,000', '3.25', '0.00012')
-    >>> _number(1000.37, 1.0), _number(-0.0, 1.0), _number(1e300, 1e300)
-    ('1,000.37', '0', '1e+300')
-    """
-    decimals = max(SHOWN - 1 - math.floor(math.log10(span)), 0)
-    if decimals > MOST_DECIMALS or abs(value) >= 1e15:
-        return f"{value:.6g}"
-    text = f"{value:,.{decimals}f}"
-    text = text.rstrip("0").rstrip(".") if "." in text else text
-    return "0" if text == "-0" else text
-
-
-def values_in_words(values: Edges, box: Box) -> str:
-    """Values by name.
-
-    >>> values_in_words([37.0, 52000.0], Box([18, 0], [90, 2.5e5], names=["age", "income"]))
-    'age 37, income 52,000'
-    """
-    pairs = zip(values, box.span.tolist(), strict=True)
-    numbers = [_number(float(value), span) for value, span in pairs]
-    if not box.named:
-        return numbers[0] if len(numbers) == 1 else f"({', '.join(numbers)})"
-    named = zip(box.names, numbers, strict=True)
-    return ", ".join(f"{name} {number}" for name, number in named)
-
-
-def box_in_words(low: Edges, high: Edges, box: Box) -> str:
-    """A part of a box, by the edges that are its own.
-
-    >>> box = Box([18, 0], [90, 2.5e5], names=["age", "income"])
-    >>> box_in_words([30, 0], [54, 1.25e5], box)
-    'age 30 to 54, income under 125,000'
-    >>> box_in_words([18, 1e5], [90, 2.5e5], box)
-    'income from 100,000'
-    >>> box_in_words([18, 0], [90, 2.5e5], box)
-    'all contexts'
-    """
-    parts = []
-    for i, name in enumerate(box.names):
-        bottom, top = low[i] > box.low[i], high[i] < box.high[i]
-        span = float(box.span[i])
-        ends = _number(float(low[i]), span), _number(float(high[i]), span)
-        label = name if box.named else f"dimension {name}:"
-        if bottom and top:
-            parts.append(f"{label} {ends[0]} to {ends[1]}")
-        elif bottom:
-            parts.append(f"{label} from {ends[0]}")
-        elif top:
-            parts.append(f"{label} under {ends[1]}")
-    return ", ".join(parts) or "all contexts"
+        return f"less than can be told from noise ({both})"
+    return f"{both} in payoff"

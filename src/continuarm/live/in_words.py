@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from continuarm.words import listed
+
 __all__ = ["contexts_in_words"]
 
 LIKELY = 0.01  # the chance that one of all contexts and coordinates is said to matter in vain
@@ -33,16 +35,12 @@ def contexts_in_words(
     for name, row, is_cut in zip(contexts, chances, cut, strict=True):
         found = [d for d, chance in zip(decisions, row, strict=True) if chance < likely]
         if found:
-            matters.append(f"{name} matters for {_listed(found)}")
+            matters.append(f"{name} matters for {listed(found)}")
         elif is_cut:
             matters.append(f"{name} matters")
         else:
             rest.append(name)
     if rest:
         verbs, yet = (("does", "do"), "") if matters else (("matters", "matter"), "yet ")
-        matters.append(f"nothing shows {yet}that {_listed(rest)} {verbs[len(rest) > 1]}")
+        matters.append(f"nothing shows {yet}that {listed(rest)} {verbs[len(rest) > 1]}")
     return "; ".join(matters)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -38,6 +38,7 @@ from continuarm.live.incumbent import Incumbent, always
 from continuarm.live.limits import Within
 from continuarm.live.open_decisions import OpenDecisions
 from continuarm.live.uplift import Comparison
+from continuarm.live.view import is_affordable
 from continuarm.strokes import to_the_end
 
 __all__ = ["Life"]
@@ -64,6 +65,8 @@ class Life(Deciding):
         self.unheard: list[Event] | None = (
             None  # what listeners were not told yet, if there are any
         )
+        self.views = is_affordable(self.model)
+        self.learned_before = 0  # the first decision asked after what was learned last
         self.paused = False
         self.comparison = Comparison(beginning.share)
         unlimited = limits_of(np.full(decision.dim, 0.5), reach(learner))
@@ -114,7 +117,7 @@ class Life(Deciding):
             if opened.is_due(max(self.now, event.at)):
                 raise InputError(f"time must pass before decision {event.id}, but has not")
             seat = self._seat(event)
-        id_, context, value, at, role, bin_, _, start, _ = event
+        id_, context, value, at, role, bin_, _, start, *_ = event
         compared, theirs = self.beginning.share > 0.0 and not self.paused, role == INCUMBENTS
         number, ticket = opened.asked, seat[2]
         if model.counts_asking:
@@ -253,6 +256,7 @@ class Life(Deciding):
             self.asked_of[bin_] += 1
         if id_ in self.comparison.line:
             self.comparison.paid[id_] = payoff
+        self.learned_before = opened.asked
         if self.unheard is not None and event is not None:
             self.unheard += (event,)
 
@@ -268,6 +272,7 @@ class Life(Deciding):
         begun = Comparison(self.beginning.share)
         self.model, self.limits = model, limits  # a stroke: nothing is called from here on
         self.incumbent, self.constant = incumbent, constant
+        self.learned_before = self.open.asked
         if anew:
             self.comparison = begun
         if self.unheard is not None:

@@ -18,14 +18,13 @@ from continuarm.core.learners.protocol import LearnerOptions
 from continuarm.core.model import ModelBin
 from continuarm.core.partitions.protocol import PartitionOptions
 from continuarm.errors import ContinuarmError, InputError, SavedFileError, SettingsError
-from continuarm.live import events, saved_file, state, warm_start
+from continuarm.live import events, explaining, saved_file, state, warm_start
 from continuarm.live.closings import EXPIRED, FORGOTTEN, TOLD, Stats
 from continuarm.live.deciding import Beginning, new
 from continuarm.live.decision import Bin, Decision, Decisions
-from continuarm.live.explanation import Explanation, explained
+from continuarm.live.explanation import Explanation
 from continuarm.live.export import export
 from continuarm.live.guarded import Guarded
-from continuarm.live.in_words import contexts_in_words
 from continuarm.live.incumbent import Start, incumbent_of
 from continuarm.live.inputs import Context, Contexts, Many, Rows, finite, key_of
 from continuarm.live.limits import Given, Within, within_of
@@ -176,7 +175,8 @@ class Policy(Guarded):
         event.start.setflags(write=False)
         life.ask(event, seat)
         names, token = self.decision.names, self._tokens.newest
-        return Decision(event.id, given, event.value, names, token, event.role)
+        handed_out = event if listened else None
+        return Decision(event.id, given, event.value, names, token, event.role, handed_out)
 
     def tell(
         self,
@@ -261,31 +261,26 @@ class Policy(Guarded):
         own = self._life.incumbent.own
         return None if own is None else own.many(points)
 
-    def explain(self, context: Context = (), *, within: Given | None = None) -> Explanation:
-        """The numbers behind a decision for a context: its bin, and what was learned there.
+    def explain(
+        self, what: Context | Decision | events.Asked = (), *, within: Given | None = None
+    ) -> Explanation:
+        """Why a decision was made, or what is best for a context, and how sure that is.
+
+        Parameters
+        ----------
+        what : a context: as of now; a decision that is open, or the event that handed one out: as
+            of when it was asked, if somebody listened then.
+        within : limits, for a context.
 
         It is a dictionary; printed, it is text that needs no other. Boxes and decisions are in
         units; slopes, curvatures and noise are those of the payoff, on the unit cube of decisions.
         """
-        point = self.context.point(context)
+        if isinstance(what, Decision | events.Asked):
+            if within is not None:
+                raise InputError(f"a decision has limits of its own, but got within={within!r}")
+            return explaining.of_decision(self, what)
         limits = None if within is None else within_of(within, self.decision)
-        starts = self._own_starts(point[None, :])
-        start = None if starts is None else starts[0]
-        found = self.gate.alone(self._life.explain, point, limits, start)
-        for edge in ("low", "high"):
-            found[edge] = self.context.from_unit(found[edge]).tolist()
-        if "centre" in found:
-            centre = self.decision.from_unit(found["centre"])
-            low, high = limits or (self.decision.low, self.decision.high)
-            found["centre"] = np.clip(centre, low, high).tolist()
-        if "chances" in found:
-            ends = (self.context.low, self.context.high)
-            cut = (found["low"] > ends[0]) | (found["high"] < ends[1])
-            names = (self.context.names, self.decision.names)
-            found["in_words"] = contexts_in_words(found["chances"], cut.tolist(), *names)
-        today = self._life.incumbent.at(point)
-        boxes = self.context, self.decision
-        return explained(found, point, today, *boxes, paused=self._life.paused)
+        return explaining.of_context(self, self.context.point(what), limits)
 
     @counting_refusals
     def ask_many(self, contexts: Contexts, *, now: float | None = None) -> Decisions:

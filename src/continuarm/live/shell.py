@@ -129,6 +129,10 @@ class Shell:
         """How many decisions wait for their payoff."""
         return len(self._life.open.open) - len(self._life.open.held)
 
+    def number_of(self, decision: Any) -> int:
+        """The number of an open decision of this policy."""
+        return self._inputs.number_of(decision)
+
     def __repr__(self) -> str:
         beginning, (payoffs, bins) = self._life.beginning, self._life.model.learned
         parts = f"{brief(beginning.partition)} × {brief(beginning.learner)}"

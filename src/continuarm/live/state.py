@@ -227,6 +227,7 @@ def _restore(life: Life, header: dict[str, Any], arrays: Arrays) -> None:
     if not max(ids, default=-1) < next_id <= LAST_ID:
         raise SavedFileError(f"the next number must be above {ids}, but is {next_id}")
     life.open.restore(opened, dict(zip(held, payoffs, strict=True)), asked, next_id)
+    life.learned_before = asked  # nobody knows any more
     life.now = -math.inf if header["now"] is None else finite(header["now"])
     counts = arrays["asked_per_bin"]
     fits = counts.ndim == 1 and 1 <= len(counts) <= state.counts[SERIALS] + 1

@@ -5,7 +5,7 @@ import math
 from continuarm.core.compiling import Array, compiled, compiled_large, fill
 from continuarm.core.request import Region, clip_into
 
-__all__ = ["climb", "peak"]
+__all__ = ["climb", "fill_hessian", "newton", "peak"]
 
 ROUNDS = 8  # beyond two per dimension
 STILL = 1e-9  # a round that moves no coordinate further is the last
@@ -34,17 +34,11 @@ def climb(
     d = slope.shape[0]
     step, q = work[:d], work[d : d + d * d].reshape(d, d)
     factor = work[d + d * d : d + 2 * d * d].reshape(d, d)
-    k = 0
-    for j in range(d):
-        q[j, j] = bends[j]
-        for other in range(j + 1, d):
-            q[j, other] = twists[k]
-            q[other, j] = twists[k]
-            k += 1
+    fill_hessian(bends, twists, q)
     fill(v, 0.0)
     clip_into(region, v)
     for _ in range(2 * d + ROUNDS):
-        if _newton(q, slope, region, v, factor, step):
+        if newton(q, slope, region, v, factor, step):
             _advance(region, v, step)
         moved = 0.0
         for j in range(d):
@@ -56,6 +50,18 @@ def climb(
             v[j] = new
         if moved <= STILL:
             break
+
+
+@compiled
+def fill_hessian(bends: Array, twists: Array, q: Array) -> None:
+    """H as a matrix."""
+    k = 0
+    for j in range(q.shape[0]):
+        q[j, j] = bends[j]
+        for other in range(j + 1, q.shape[0]):
+            q[j, other] = twists[k]
+            q[other, j] = twists[k]
+            k += 1
 
 
 @compiled
@@ -73,7 +79,7 @@ def _advance(region: Region, v: Array, step: Array) -> None:
 
 
 @compiled_large
-def _newton(q: Array, slope: Array, region: Region, v: Array, factor: Array, step: Array) -> bool:
+def newton(q: Array, slope: Array, region: Region, v: Array, factor: Array, step: Array) -> bool:
     """Fill the Newton step of the free coordinates; False where H is not negative definite.
 
     Cholesky of -H; a coordinate that presses against its edge is left out, and marked by a zero

@@ -32,6 +32,11 @@ __all__ = ["Learner", "LearnerOptions", "Read", "register"]
 
 AS_INCUMBENT = {"start": True}  # a rule: as the incumbent does
 
+# How a decision came about: as the learner's own rules have it; uniform near the start, because
+# little is known; the peak of a surface that was drawn; uniform within reach.
+PLAIN, EARLY, DRAWN, UNIFORM = range(4)
+VIEWED = (DRAWN, UNIFORM)  # those of which more is known
+
 
 class LearnerOptions(Protocol):
     """What a user types to choose a learner; every field can be written as JSON."""
@@ -55,6 +60,13 @@ def _forget_nothing(
 @compiled
 def _retire_nothing(cfg: Any, row: Array, pool: Array) -> None:
     pass
+
+
+@compiled
+def _view_nothing(
+    cfg: Any, row: Array, request: Request, work: Array, y: Array, seen: Array
+) -> int:
+    return PLAIN
 
 
 def _explain_nothing(cfg: Any, row: Array, request: Request, centre: Array) -> dict[str, Any]:
@@ -102,6 +114,7 @@ class Learner:
     retire: Callable[[Any, Array, Array], None] = _retire_nothing
     place: Callable[[Any, Array, Array, float], None] | None = None
     explain: Callable[[Any, Array, Request, Array], dict[str, Any]] = _explain_nothing
+    view: Callable[[Any, Array, Request, Array, Array, Array], int] = _view_nothing
     rule: Callable[[Any, Array], dict[str, Any] | None] = lambda cfg, row: None
     unvisited: Callable[[Any], dict[str, Any]] = lambda cfg: AS_INCUMBENT
     holds: Callable[[Any, Array, int], bool] = lambda cfg, pool, ticket: False
@@ -231,6 +244,16 @@ def place(cfg: Any, row: Array, y: Array, payoffs: float) -> None:
     function = code(cfg).place
     assert function is not None
     function(cfg, row, y, payoffs)
+
+
+@by_class
+def view(cfg: Any, row: Array, request: Request, work: Array, y: Array, seen: Array) -> int:
+    """How the decision `y` came about, with what was known: PLAIN, EARLY, DRAWN or UNIFORM.
+
+    For the last two `seen`, `(4 dy,)`, is filled: where the surface is highest, the standard error
+    of that (below 0: not sure), the slopes at `y`, and their standard errors.
+    """
+    return int(code(cfg).view(cfg, row, request, work, y, seen))
 
 
 def explain(cfg: Any, row: Array, request: Request) -> dict[str, Any]:

@@ -11,9 +11,21 @@ from typing import Any, Literal
 
 from continuarm import checks
 from continuarm.core.compiling import Array, compiled, copy_into, fill
-from continuarm.core.learners.protocol import AS_INCUMBENT, Learner, register
+from continuarm.core.learners.protocol import (
+    AS_INCUMBENT,
+    DRAWN,
+    EARLY,
+    UNIFORM,
+    Learner,
+    register,
+)
 from continuarm.core.learners.surface import children, explaining
-from continuarm.core.learners.surface.deciding import decide_by_draw, decide_early, fill_best
+from continuarm.core.learners.surface.deciding import (
+    decide_by_draw,
+    decide_early,
+    explores,
+    fill_best,
+)
 from continuarm.core.learners.surface.fitting import fits
 from continuarm.core.learners.surface.layout import (
     AGE,
@@ -37,6 +49,7 @@ from continuarm.core.learners.surface.layout import (
     width,
 )
 from continuarm.core.learners.surface.learning import learn, learn_beside
+from continuarm.core.learners.surface.sureness import fill_view
 from continuarm.core.learners.surface.triangle import fill_ridge
 from continuarm.core.request import ALONE, Foreseen, Observation, Request, clip_into
 from continuarm.errors import SettingsError
@@ -229,6 +242,16 @@ def best(cfg: ResponseSurfaceConfig, row: Array, request: Request, work: Array, 
     else:
         fill_best(cfg, row, request, work, y)
     clip_into(request.region, y)
+
+
+@compiled
+def view(
+    cfg: ResponseSurfaceConfig, row: Array, request: Request, work: Array, y: Array, seen: Array
+) -> int:
+    if is_early(cfg, row):
+        return EARLY
+    fill_view(cfg, row, request, work, y, seen)
+    return UNIFORM if cfg.reach > 0.0 and explores(row, request.xi[0]) else DRAWN
 
 
 def rule(cfg: ResponseSurfaceConfig, row: Array) -> dict[str, Any] | None:

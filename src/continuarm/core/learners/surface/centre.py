@@ -24,7 +24,7 @@ from continuarm.core.learners.surface.layout import (
 from continuarm.core.learners.surface.triangle import begin_of, spread
 from continuarm.core.request import Region, Request
 
-__all__ = ["centre", "fill_gates", "fill_tried", "highest", "least_trust"]
+__all__ = ["centre", "fill_gates", "fill_tried", "fill_way", "highest", "least_trust"]
 
 STEPS = 64  # between the start and the peak
 PER_DIMENSION = 0.5
@@ -111,7 +111,7 @@ def centre(
     region = Region(low, high, False, request.region.guard)
     if not highest(cfg, mean[first:], region, rest, best):
         copy_into(best, c)
-    _fill_way(cfg, row, request.u, c, best, a, b)
+    fill_way(cfg, row, request.u, c, best, a, b)
     gain = bend = 0.0
     for k in range(first, first + cfg.terms):
         gain += mean[k] * a[k]
@@ -123,7 +123,7 @@ def centre(
 
 
 @compiled
-def _fill_way(
+def fill_way(
     cfg: ResponseSurfaceConfig,
     row: Array,
     u: Array,

@@ -24,7 +24,7 @@ from continuarm.core.learners.surface.layout import (
 from continuarm.core.learners.surface.triangle import solve
 from continuarm.core.request import Region, Request, is_inside
 
-__all__ = ["decide_by_draw", "decide_early", "fill_best"]
+__all__ = ["decide_by_draw", "decide_early", "explores", "fill_best"]
 
 EXPLORED, AT_MOST = 10.0, 0.2  # decisions, and their share, that are uniform within reach
 
@@ -36,7 +36,7 @@ def _uniform(xi: float, low: float, high: float) -> float:
 
 
 @compiled
-def _explores(row: Array, xi: float) -> bool:
+def explores(row: Array, xi: float) -> bool:
     """Whether this decision is uniform within reach (eq. 14); ξ is far out as often."""
     chance = min(EXPLORED / max(row[SINCE], 1.0), AT_MOST)
     return bool(math.erfc(abs(xi) / math.sqrt(2.0)) < chance)
@@ -87,14 +87,14 @@ def decide_by_draw(
         for j in range(dy):
             half = 2.0 * request.reach[j]  # v goes from -1 to 1
             low[j], high[j] = max(low[j], c[j] - half), min(high[j], c[j] + half)
-    explores = cfg.reach > 0.0 and _explores(row, request.xi[0])
-    if explores:
+    evenly = cfg.reach > 0.0 and explores(row, request.xi[0])
+    if evenly:
         for j in range(dy):
             y[j] = _uniform(request.xi[1 + j], low[j], high[j])
     elif not highest(cfg, drawn[first:], Region(low, high, False, region.guard), rest, y):
-        explores = True
+        evenly = True
         copy_into(y, c)
-    if explores:
+    if evenly:
         settle(region.guard, region, low, high, c, rest, y)
     for j in range(dy):
         y[j] = 0.5 + 0.5 * y[j]

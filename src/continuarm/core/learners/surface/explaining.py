@@ -9,7 +9,6 @@ from scipy.special import chdtrc
 from continuarm.core.compiling import Array, in_python
 from continuarm.core.learners.surface import layout
 from continuarm.core.learners.surface.centre import fill_gates, least_trust
-from continuarm.core.learners.surface.features import legendre
 from continuarm.core.learners.surface.layout import (
     LINEAR,
     ResponseSurfaceConfig,
@@ -81,74 +80,68 @@ def dense(cfg: ResponseSurfaceConfig, row: Array) -> tuple[Array, Array]:
 def explain(
     cfg: ResponseSurfaceConfig, row: Array, request: Request, centre: Array
 ) -> dict[str, Any]:
-    """Slope and curvature of the fitted surface at its best decision, with standard errors."""
-    dy = cfg.dy
+    """Curvature of the fitted surface at its best decision, with standard errors, and the rest."""
     noise = math.sqrt(row[layout.SQUARES] / row[layout.DEGREES])
     r, d = dense(cfg, row)
     theta = np.asarray(np.linalg.solve(r, d), np.float64)
-    functionals = _slopes_and_bends(cfg, row, request.u, centre)
+    functionals = _bends(cfg, row, request.u)
     spread = np.linalg.solve(r.T, functionals.T)  # R⁻ᵀ a, for each a
     errors = noise * math.sqrt(row[layout.WEIGHT]) * np.sqrt((spread**2).sum(axis=0))
-    values = functionals @ theta
     return {
-        "slope": values[:dy].tolist(),
-        "slope_error": errors[:dy].tolist(),
-        "curvature": values[dy:].tolist(),
-        "curvature_error": errors[dy:].tolist(),
+        "curvature": (functionals @ theta).tolist(),
+        "curvature_error": errors.tolist(),
         "noise": noise,
-        "chances": _chances(cfg, row, r, theta, noise * math.sqrt(row[layout.WEIGHT])),
+        "chances": _chances(cfg, row, r, theta, noise * math.sqrt(row[layout.WEIGHT]), centre),
         "degrees": _degrees(cfg, row),
     }
 
 
 def _chances(
-    cfg: ResponseSurfaceConfig, row: Array, r: Array, theta: Array, scale: float
+    cfg: ResponseSurfaceConfig, row: Array, r: Array, theta: Array, scale: float, y: Array
 ) -> list[list[float]]:
     """For each context and each coordinate, how likely slopes that do not vary are to look so.
 
-    Wald's test of the coefficients of this context in the slope of this coordinate.
+    Wald's test of how the slope of this coordinate at `y` depends on this context. Elsewhere the
+    slope may be much less sure, because nothing was tried there.
     """
     if cfg.varying == 0:
         return [[1.0] * cfg.dy for _ in range(cfg.dx)]
     linear = _sizes(row)[1] + cfg.terms
     entered, found = linear + cfg.dx * cfg.varying, []
-    inverse = scale * np.linalg.inv(r)
+    inverse, slopes = scale * np.linalg.inv(r), _slopes(cfg, 2.0 * y - 1.0)
     for i, degree in enumerate(_degrees(cfg, row)):
         more = degree - LINEAR
         chances = []
         for j in range(cfg.dy):
-            columns = [
-                linear + i * cfg.varying + j,
-                *(entered + k * cfg.dy + j for k in range(more)),
-            ]
-            half = inverse[columns]
-            wald = theta[columns] @ np.linalg.solve(half @ half.T, theta[columns])
-            chances.append(float(chdtrc(len(columns), wald)))
+            at = np.zeros((1 + more, len(theta)))
+            begin = linear + i * cfg.varying
+            at[0, begin : begin + cfg.varying] = slopes[j]
+            for k in range(more):
+                at[1 + k, entered + k * cfg.dy + j] = 1.0
+            half, values = at @ inverse, at @ theta
+            wald = values @ np.linalg.solve(half @ half.T, values)
+            chances.append(float(chdtrc(1 + more, wald)))
         found.append(chances)
         entered += more * cfg.dy
     return found
 
 
-def _slopes_and_bends(cfg: ResponseSurfaceConfig, row: Array, u: Array, y: Array) -> Array:
-    """The vectors a for which a·θ is the slope, then the second derivative, in each y_j."""
+def _slopes(cfg: ResponseSurfaceConfig, v: Array) -> Array:
+    """For each coordinate, its slope at v in terms of the coefficients that vary."""
+    dy, at = cfg.dy, np.zeros((cfg.dy, cfg.terms))
+    at[:, :dy], at[:, dy : 2 * dy] = np.eye(dy), np.diag(v)
+    for k, (j, other) in enumerate(zip(*np.triu_indices(dy, 1), strict=True), 2 * dy):
+        if k < cfg.terms:
+            at[j, k], at[other, k] = v[other], v[j]
+    return at[:, : cfg.varying]
+
+
+def _bends(cfg: ResponseSurfaceConfig, row: Array, u: Array) -> Array:
+    """The vectors a for which a·θ is the second derivative in each y_j."""
     (p, first), dy = _sizes(row), cfg.dy
-    at = np.zeros((2 * dy, p))
-    v = 2.0 * y - 1.0
-    for j in range(dy):
-        at[j, first + j] = 2.0  # dv/dy = 2
-        at[j, first + dy + j] = 2.0 * v[j]
-        at[dy + j, first + dy + j] = 4.0
-    k = first + 2 * dy
-    if cfg.terms > 2 * dy:
-        for j in range(dy):
-            for other in range(j + 1, dy):
-                at[j, k], at[other, k] = 2.0 * v[other], 2.0 * v[j]
-                k += 1
+    at, k = np.zeros((dy, p)), first + cfg.terms
+    at[:, first + dy : first + 2 * dy] = 4.0 * np.eye(dy)  # dv/dy = 2
     for i in range(cfg.dx):
         at[:, k : k + cfg.varying] = u[i] * at[:, first : first + cfg.varying]
         k += cfg.varying
-    for i, highest in enumerate(_degrees(cfg, row)):
-        for degree in range(LINEAR + 1, highest + 1):
-            at[:, k : k + dy] = in_python(legendre)(degree, u[i]) * at[:, first : first + dy]
-            k += dy
     return at

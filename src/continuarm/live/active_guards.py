@@ -1,0 +1,113 @@
+"""Which guards were active when a decision was made, and whether one of them set it.
+
+A guard is a function of the case that answers a `Guard`, or None where it is not set; the list at
+the end has them all.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from continuarm.box import Box
+from continuarm.core.compiling import Array
+from continuarm.live.events import SHARED, WHILE_FROZEN, WHILE_PAUSED
+from continuarm.words import box_in_words, label_of, listed, number_in_words, values_in_words
+
+__all__ = ["Case", "Guard", "active_guards", "allowed"]
+
+AT_AN_EDGE = 1e-9  # of a side of the box
+
+
+class Case(NamedTuple):
+    """A decision, and what limited it, in units."""
+
+    decision: Box
+    value: Array
+    centre: Array  # the best decision known
+    why: str | None
+    limits: Array | None  # of the request: the lowest and the highest values
+    reach: Array | None
+    share: float
+    paused: bool
+    frozen: bool  # its bin
+    max_move: Array | None  # then the limits are those of the request near the reference
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is not the incumbent's decision."""
+        return not self.paused and self.why not in (SHARED, WHILE_PAUSED)
+
+
+class Guard(NamedTuple):
+    """A limit that somebody has set.
+
+    held : whether the decision is what it is because of it.
+    """
+
+    guard: str
+    says: str
+    held: bool
+
+
+def _reach(case: Case) -> Guard | None:
+    if case.reach is None:
+        return None
+    parts = [
+        f"{label_of(name, case.decision)} within {number_in_words(part, span)}"
+        for name, part, span in zip(
+            case.decision.names, case.reach.tolist(), case.decision.span.tolist(), strict=True
+        )
+    ]
+    away = abs(case.value - case.centre)
+    held = case.is_ours and bool((away >= case.reach - AT_AN_EDGE * case.decision.span).any())
+    return Guard("reach", f"{listed(parts)} of the best known", held)
+
+
+def _within(case: Case) -> Guard | None:
+    if case.limits is None:
+        return None
+    low, high = case.limits
+    own = (low > case.decision.low, high < case.decision.high)
+    held = bool((own[0] & (case.value <= low)).any() or (own[1] & (case.value >= high)).any())
+    says = box_in_words(low, high, case.decision, "the whole box")
+    if case.max_move is None:
+        return Guard("within", says, held)
+    moves = values_in_words(case.max_move, case.decision)
+    return Guard("max_move", f"{says}: at most {moves} from the reference", held)
+
+
+def _share(case: Case) -> Guard | None:
+    if case.share == 0.0:
+        return None
+    says = f"{100.0 * case.share:g} % of decisions are what is done today, to compare with"
+    return Guard("share", says, case.why == SHARED)
+
+
+def _frozen(case: Case) -> Guard | None:
+    says = "its bin answers with its best decision, and learns nothing"
+    return Guard("freeze", says, case.why in (WHILE_FROZEN, None)) if case.frozen else None
+
+
+def _pause(case: Case) -> Guard | None:
+    return Guard("pause", "every decision is what is done today", True) if case.paused else None
+
+
+GUARDS: tuple[Callable[[Case], Guard | None], ...] = (_reach, _within, _frozen, _share, _pause)
+
+
+def active_guards(case: Case) -> list[Guard]:
+    """Those that are set."""
+    return [found for guard in GUARDS if (found := guard(case)) is not None]
+
+
+def allowed(case: Case) -> Array:
+    """The lowest and the highest values that were to choose from."""
+    low, high = case.limits if case.limits is not None else (case.decision.low, case.decision.high)
+    if not case.is_ours or case.frozen:
+        return np.array([case.value, case.value])
+    if case.reach is None:
+        return np.array([low, high])
+    return np.array(
+        [np.maximum(low, case.centre - case.reach), np.minimum(high, case.centre + case.reach)]
+    )

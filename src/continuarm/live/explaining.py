@@ -1,0 +1,126 @@
+"""Explaining: what an explanation of a context or of a decision is made of.
+
+A context is explained as of now. A decision is explained as of when it was asked, from its event;
+where nobody listened, as of now, unless nothing was learned since.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from continuarm.core.compiling import Array
+from continuarm.core.model import viewed
+from continuarm.errors import UnknownDecisionError
+from continuarm.live.active_guards import Case
+from continuarm.live.decision import Decision
+from continuarm.live.events import WHILE_FROZEN, WHILE_PAUSED, Asked
+from continuarm.live.explanation import Explanation, Known, explained
+from continuarm.live.in_words import contexts_in_words
+from continuarm.live.limits import Within
+from continuarm.live.shell import Shell
+from continuarm.live.view import View, sizes
+
+__all__ = ["of_context", "of_decision"]
+
+
+def of_context(policy: Shell, point: Array, within: Within | None) -> Explanation:
+    """What is best for a context."""
+    own = policy.life.incumbent.own
+    start = None if own is None else own.at(point)
+    found = policy.gate.alone(_now, policy, point, within, start)
+    centre = np.array(found["centre"])
+    near = policy.gate.alone(policy.life.near, point, within, start)
+    limits = None if near is None else np.array(near)
+    today = policy.life.incumbent.at(point)
+    case = _case(policy, centre, centre, None, limits, found)
+    return explained(Known(policy.context, point, case, today, None, False, found))
+
+
+def of_decision(policy: Shell, what: Decision | Asked) -> Explanation:
+    """Why a decision was made."""
+    event = what if isinstance(what, Asked) else what.event or _of_open(policy, what)
+    for box, value in ((policy.context, event.context), (policy.decision, event.value)):
+        box.point(value)
+    centre, then = event.centre, event.view is not None
+    if centre is None or event.view is None:
+        within = None if event.limits is None else Within(*event.limits)
+        found = policy.gate.alone(_now, policy, event.context, within, event.start, event.value)
+        centre = np.array(found["centre"])
+    else:
+        found = _then(policy, event, event.view)
+    case = _case(policy, event.value, centre, event.why, event.limits, found)
+    return explained(Known(policy.context, event.context, case, event.start, event, then, found))
+
+
+def _of_open(policy: Shell, decision: Decision) -> Asked:
+    """The event of an open decision; with what was known, if nothing has been learned since."""
+    try:
+        return policy.gate.alone(_asked_again, policy, decision)
+    except UnknownDecisionError as error:
+        raise type(error)(f"{error}; what is not open can be explained by its event") from None
+
+
+def _asked_again(policy: Shell, decision: Decision) -> Asked:
+    life, id_ = policy.life, policy.number_of(decision)
+    _, _, context, value, start, at, number, bin_ = life.open.open[id_]
+    if number >= life.learned_before:
+        own = None if life.incumbent.own is None else start
+        again, _ = life.decide(context, at, start=own, draw=id_)
+        if again.value.tobytes() == value.tobytes() and again.role == decision.role:
+            return again
+    return Asked(id_, context, value, at, decision.role, bin_, None, start, None)
+
+
+def _case(
+    policy: Shell,
+    value: Array,
+    centre: Array,
+    why: str | None,
+    limits: Array | None,
+    found: dict[str, Any],
+) -> Case:
+    paused = policy.life.paused if why is None else why == WHILE_PAUSED
+    frozen = found.get("frozen", False) if why is None else why == WHILE_FROZEN
+    set_by_all = policy.reach, policy.share, paused, frozen, policy.life.beginning.max_move
+    return Case(policy.decision, value, centre, why, limits, *set_by_all)
+
+
+def _then(policy: Shell, event: Asked, numbers: Array) -> dict[str, Any]:
+    """What an event has kept."""
+    decision = policy.decision
+    view = View.of(numbers, policy.context.dim, decision.dim)
+    found = {
+        "bin": event.bin or None,
+        "low": view.low.tolist(),
+        "high": view.high.tolist(),
+        "payoffs": view.payoffs,
+    }
+    if view.surface is None:
+        return found
+    return found | viewed(view.surface, decision.low, decision.high)
+
+
+def _now(
+    policy: Shell,
+    point: Array,
+    within: Within | None,
+    start: Array | None,
+    value: Array | None = None,
+) -> dict[str, Any]:
+    """What is known now, in units; with slopes at a decision, if one is given."""
+    life, context, decision = policy.life, policy.context, policy.decision
+    found = life.explain(point, within, start)
+    for edge in ("low", "high"):
+        found[edge] = context.from_unit(found[edge]).tolist()
+    centre = decision.from_unit(found["centre"])
+    low, high = life.near(point, within, start) or (decision.low, decision.high)
+    found["centre"] = np.clip(centre, low, high).tolist()
+    if value is not None and "peak" in found:
+        seen = np.zeros(sizes(context.dim, decision.dim)[1] - 1)
+        life.model.view(point, life.limits_within(within, start), value, seen)
+        found |= viewed(seen[2 * context.dim :], decision.low, decision.high)
+    if "chances" in found:
+        cut = (found["low"] > context.low) | (found["high"] < context.high)
+        names = (context.names, decision.names)
+        found["in_words"] = contexts_in_words(found["chances"], cut.tolist(), *names)
+    return found
