@@ -273,3 +273,19 @@ def test_a_context_matters_if_the_slope_at_the_best_decision_depends_on_it() -> 
     assert found["chances"][0][0] < 1e-6
     assert found["chances"][1][0] > 0.01
     assert "Age matters for price; nothing shows that income does." in str(found)
+
+
+@pytest.mark.parametrize("kind", [ca.StaticKWSA, ca.UniformUCB])
+def test_who_listens_changes_no_decision(kind: Any) -> None:
+    """What was known is found in the room where the decision was made, which counts asking."""
+    boxes, rng = (ca.Box([0.0], [7.0]), ca.Box([0.1, 0.3], [0.7, 1.9])), np.random.default_rng(0)
+    options: Any = {"step": 1.0} if kind is ca.StaticKWSA else {"arms": 3}
+    policies = [kind(*boxes, bins=3, rng=0, **options) for _ in range(2)]
+    policies[0].listen(lambda event: None)
+    for _ in range(200):
+        x, payoff = boxes[0].from_unit(rng.random(1)), rng.random()
+        decisions = [policy.ask(x) for policy in policies]
+        assert decisions[0].value.tobytes() == decisions[1].value.tobytes()
+        for policy, decision in zip(policies, decisions, strict=True):
+            policy.tell(decision, payoff)
+    assert policies[0].snapshot() == policies[1].snapshot()
