@@ -196,6 +196,22 @@ print("lives")
     assert (done.stdout, done.returncode) == ("lives\n", 0), done.stderr
 
 
+def test_what_python_has_called_before_is_part_of_an_entry_that_is_cached(tmp_path: Path) -> None:
+    """Whatever is linked first: what is left out would be found in this process alone."""
+    code = """
+import sys, continuarm as ca
+policy = ca.SurfaceSampling(ca.Box.unit(1), ca.Box.unit(2), rng=0)
+if sys.argv[1] == "first":
+    policy.bins(), policy.life.model.rules(policy.life.limits)
+print(policy.ask([0.5]).id)
+"""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    for turn in ("first", "second"):
+        command = [sys.executable, "-c", code, turn]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert (done.stdout, done.returncode) == ("0\n", 0), done.stderr
+
+
 def test_who_wants_indices_checked_has_them_checked() -> None:
     def item(row: Any, i: int) -> Any:
         return row[i]

@@ -76,6 +76,7 @@ def _tidy(self: Any, module: Any) -> None:
 def _link(made: Any) -> None:
     """Bring in all that is called, at any depth, for this library alone."""
     module, seen, waiting = made._final_module, {made}, list(made._linking_libraries)
+    finished: list[Any] = []
     own = {function.name for function in module.functions if not function.is_declaration}
     while waiting:
         called = waiting.pop()
@@ -84,10 +85,12 @@ def _link(made: Any) -> None:
         seen.add(called)
         made._reload_init.update(called._reload_init)
         if called._finalized:
-            module.link_in(called._get_module_for_linking(), preserve=True)
+            finished.append(called)
         else:
             module.link_in(called._final_module, preserve=True)
             waiting += called._linking_libraries
+    for called in finished:  # last: what nobody calls by then is left out
+        module.link_in(called._get_module_for_linking(), preserve=True)
     for function in module.functions:
         if not function.is_declaration and function.name not in own:
             function.linkage = "internal"
