@@ -39,7 +39,7 @@ class Table(Protocol):
 FIRST, STEP, TEN, LAST, PIVOT = range(5)
 ANY = 0.0
 
-VECTORS = 28  # rows of room for a vector
+VECTORS = 29  # rows of room for a vector
 
 
 class Allowed(NamedTuple):

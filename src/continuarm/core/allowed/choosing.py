@@ -1,7 +1,7 @@
 """The best allowed decision of a surface, the one nearest to a target, and its value in units."""
 
 from continuarm.core.allowed.bundles import ANY, STEP, Allowed, Numbers, Room
-from continuarm.core.allowed.climbing import TIGHT, climb
+from continuarm.core.allowed.climbing import LOOSE, TIGHT, climb
 from continuarm.core.allowed.exactness import (
     between,
     is_allowed,
@@ -14,7 +14,7 @@ from continuarm.core.allowed.lines import v_of
 
 __all__ = ["fill_best", "fill_limits", "fill_nearest", "fill_value"]
 
-SLOPES, CHOSEN, LOWEST, HIGHEST = range(22, 26)  # rows of room.vectors
+SLOPES, CHOSEN, LOWEST, HIGHEST = range(23, 27)  # rows of room.vectors
 PULLS = 56  # steps towards the anchor, each twice as long: the last one is all the way
 
 
@@ -62,6 +62,7 @@ def choose(
         found = best_of_lattice(allowed, slope, is_diagonal, low, high, room, chosen)
     else:
         found = climb(allowed, slope, low, high, TIGHT, room, chosen)
+        found = found or climb(allowed, slope, low, high, LOOSE, room, chosen)
     if found:
         for j in range(len(low)):
             v[j] = chosen[j]

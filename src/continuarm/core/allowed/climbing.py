@@ -87,20 +87,12 @@ def project(
     room: Room,
     v: Numbers,
 ) -> bool:
-    """The point between the limits that is nearest to the target; False: there is none.
-
-    Where margins for rounding leave none, some may be left exactly, which is seen in units.
-    """
+    """The point between the limits that is nearest to the target; False: there is none."""
     for j in range(len(low)):
         room.vectors[A][j] = -target[j]
-    for margin in (share, LOOSE):
-        tighten(allowed, room, margin)
-        reset_basis(len(low), room)
-        if find_peak(allowed, low, high, room, v) >= 0:
-            return True
-        if share == LOOSE:
-            return False
-    return False
+    tighten(allowed, room, share)
+    reset_basis(len(low), room)
+    return find_peak(allowed, low, high, room, v) >= 0
 
 
 def climb(
@@ -115,7 +107,8 @@ def climb(
     """Fill v with where slope·v + ½ vᵀHv is highest; H is the room's. False: there is no point.
 
     Only where H is not negative definite, v is read: the climb begins at the point nearest to it.
-    Rows hold with so much of their margins: TIGHT, or LOOSE.
+    Rows hold with so much of their margins: TIGHT, or LOOSE where what is found is looked at in
+    units, because margins can leave nothing where something is allowed exactly.
     """
     d, largest, steepest = len(low), 0.0, 0.0
     for i in range(d):
@@ -129,7 +122,7 @@ def climb(
         for j in range(d):
             room.vectors[A][j] = -slope[j]
         q = find_peak(allowed, low, high, room, v)
-        if q >= 0 or (q == NO_POINT and share == LOOSE):
+        if q >= 0 or q == NO_POINT:
             return q >= 0
         return project(allowed, room.vectors[TRIAL], low, high, share, room, v)
     scale = largest if largest > 0.0 else steepest if steepest > 0.0 else 1.0

@@ -5,16 +5,16 @@ else by local search from an allowed point near the peak.
 import math
 
 from continuarm.core.allowed.bundles import ANY, LAST, STEP, Allowed, Numbers, Room
-from continuarm.core.allowed.climbing import TIGHT, climb, rise
+from continuarm.core.allowed.climbing import LOOSE, TIGHT, climb, rise
 from continuarm.core.allowed.exactness import lattice_value
 from continuarm.core.allowed.lines import (
     GAIN,
-    NEAR,
     NEW,
     RELAXED,
     best_on_line,
     look_at,
     move,
+    near,
     step_of,
     v_of,
     whole_of,
@@ -24,11 +24,11 @@ from continuarm.core.allowed.nearby import find_nearby, is_certain
 __all__ = ["best_of_lattice"]
 
 BEST, TRY, LOWER, UPPER = 12, 13, 14, 15  # rows of room.vectors
-PEAK, NEXT = 26, 27
+PEAK, NEXT = 27, 28
 MOST_VALUES = 4096  # of a coordinate that are tried one by one
 ROUNDS = 100
 FIRST_NODES, MORE_NODES, RESTARTS = 300, 100, 5  # of the search from the peak
-MOST_PAIRED = 16  # coordinates of which pairs are moved
+MOST_PAIRED = 16  # coordinates of which pairs are moved, and for which the search starts again
 GAINS = 1e-13  # a smaller gain, as a part of what the surface rises, is rounding
 
 
@@ -68,7 +68,8 @@ def best_of_lattice(
     if len(allowed.bounds) == 0 and (is_diagonal or d == 1):
         return best_by_coordinate(allowed, slope, low, high, room, v)
     if not climb(allowed, slope, low, high, TIGHT, room, v):
-        return False
+        if not climb(allowed, slope, low, high, LOOSE, room, v):
+            return False
     if d == 1:
         return best_by_coordinate(allowed, slope, low, high, room, v)
     if d == 2:
@@ -82,28 +83,38 @@ def best_nearby(
     allowed: Allowed, slope: Numbers, low: Numbers, high: Numbers, room: Room, v: Numbers
 ) -> bool:
     """An allowed point near the peak v, then higher and higher ones: found, and climbed from."""
-    peak, nodes, least, found = room.vectors[PEAK], FIRST_NODES, -math.inf, False
-    scale = scale_of(slope, room)
+    peak, at, gains = room.vectors[PEAK], room.vectors[NEXT], GAINS * scale_of(slope, room)
     for j in range(len(v)):
-        peak[j] = v[j]
-    for _ in range(RESTARTS):
-        at = room.vectors[NEXT]
-        for j in range(len(v)):
-            at[j] = peak[j]
-        if not find_nearby(allowed, slope, low, high, least, nodes, room, at):
-            if found or not is_anchor_between(allowed, low, high):
-                return found
+        peak[j] = at[j] = v[j]
+    share = LOOSE if count_free(allowed) == 0 else TIGHT
+    if not find_nearby(allowed, slope, low, high, share, -math.inf, FIRST_NODES, room, at):
+        share = -share
+        if not find_nearby(allowed, slope, low, high, share, -math.inf, FIRST_NODES, room, at):
+            if not is_anchor_between(allowed, low, high):
+                return False
             for j in range(len(v)):
                 at[j] = v_of(allowed, j, allowed.anchor[j])
+    for _ in range(RESTARTS if len(v) <= MOST_PAIRED else 1):
         for j in range(len(v)):
             v[j] = at[j]
-        search(allowed, slope, low, high, GAINS * scale, room, at)
+        search(allowed, slope, low, high, gains, room, at)
         if is_certain(allowed, room, at):
             for j in range(len(v)):
                 v[j] = at[j]
-        found, nodes = True, MORE_NODES
-        least = rise(slope, room, v) + GAINS * scale
-    return found
+        least = rise(slope, room, v) + gains
+        for j in range(len(v)):
+            at[j] = peak[j]
+        if not find_nearby(allowed, slope, low, high, share, least, MORE_NODES, room, at):
+            return True
+    return True
+
+
+def count_free(allowed: Allowed) -> int:
+    """How many coordinates have no spacing."""
+    free = 0
+    for j in range(len(allowed.coordinates)):
+        free += 1 if allowed.coordinates[j][STEP] == ANY else 0
+    return free
 
 
 def scale_of(slope: Numbers, room: Room) -> float:
@@ -170,11 +181,11 @@ def best_of_two(
     """
     concave, found, highest = is_concave(room), False, 0.0
     inner, at, best = 1 - outer, room.vectors[TRY], room.vectors[BEST]
-    start = float(math.floor(whole_of(allowed, outer, v[outer]) + NEAR))
-    spare = NEAR * step_of(allowed, outer)
+    start = float(math.floor(whole_of(allowed, outer, v[outer]) + near(allowed, outer)))
+    spare = near(allowed, outer) * step_of(allowed, outer)
     for direction in (-1.0, 1.0):
         k = start if direction < 0.0 else start + 1.0
-        for _ in range(MOST_VALUES):
+        for tried in range(MOST_VALUES):
             if not 0.0 <= k <= allowed.coordinates[outer][LAST]:
                 break
             new = v_of(allowed, outer, lattice_value(allowed, outer, k))
@@ -187,7 +198,7 @@ def best_of_two(
                 if not found or here + room.found[GAIN] > highest:
                     highest, found = here + room.found[GAIN], True
                     best[outer], best[inner] = new, room.found[NEW]
-            if concave and room.found[RELAXED] == -math.inf:
+            if concave and room.found[RELAXED] == -math.inf and tried > 0:
                 break
             if concave and found and here + room.found[RELAXED] <= highest:
                 break
@@ -207,9 +218,7 @@ def search(
     v: Numbers,
 ) -> None:
     """Climb from an allowed point: one coordinate at a time, then one by a step with another."""
-    has_free = False
-    for j in range(len(v)):
-        has_free = has_free or allowed.coordinates[j][STEP] == ANY
+    has_free = count_free(allowed) > 0
     for _ in range(ROUNDS):
         look_at(allowed, room, v)
         moved = False
@@ -240,7 +249,7 @@ def search_pairs(
     for j in range(len(v)):
         if allowed.coordinates[j][STEP] == ANY:
             continue
-        before, spare = v[j], NEAR * step_of(allowed, j)
+        before, spare = v[j], near(allowed, j) * step_of(allowed, j)
         push, k = push_at(slope, room, j, v), math.floor(whole_of(allowed, j, v[j]) + 0.5)
         for aside in (k - 1.0, k + 1.0):
             if not 0.0 <= aside <= allowed.coordinates[j][LAST]:

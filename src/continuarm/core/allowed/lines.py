@@ -6,17 +6,17 @@ The room's sums are those of the rows at v; `VALUE` is v in units, exact where t
 import math
 
 from continuarm.core.allowed.bundles import ANY, LAST, STEP, TEN, Allowed, Numbers, Room
-from continuarm.core.allowed.climbing import add_up, highest_step
+from continuarm.core.allowed.climbing import LOOSE, TIGHT, add_up, highest_step
 from continuarm.core.allowed.exactness import lattice_value, nearest_whole, sums_to_at_most
 
 __all__ = [
     "GAIN",
-    "NEAR",
     "NEW",
     "RELAXED",
     "best_on_line",
     "look_at",
     "move",
+    "near",
     "step_of",
     "v_of",
     "whole_of",
@@ -24,7 +24,6 @@ __all__ = [
 
 VALUE = 11  # a row of room.vectors
 NEW, GAIN, RELAXED = 0, 1, 2  # of room.found: the new coordinate, what it gains, what any could
-NEAR = 1e-9  # of a step: what rounding may do to a limit
 
 
 def v_of(allowed: Allowed, j: int, value: float) -> float:
@@ -53,6 +52,11 @@ def whole_of(allowed: Allowed, j: int, v: float) -> float:
     return (v - v_of(allowed, j, lattice_value(allowed, j, 0.0))) / step_of(allowed, j)
 
 
+def near(allowed: Allowed, j: int) -> float:
+    """What rounding may do to a limit, in steps: more, the more values there are."""
+    return min(1e-9 + 2e-15 * allowed.coordinates[j][LAST], 0.4)
+
+
 def look_at(allowed: Allowed, room: Room, v: Numbers) -> None:
     """Begin at v."""
     for j in range(len(v)):
@@ -69,13 +73,12 @@ def move(allowed: Allowed, room: Room, j: int, new: float, v: Numbers) -> None:
 
 
 def ends(
-    allowed: Allowed, room: Room, j: int, low: float, high: float, v: Numbers
+    allowed: Allowed, room: Room, j: int, low: float, high: float, share: float, v: Numbers
 ) -> tuple[float, float]:
     """Between which values coordinate j can move; rows that it does not concern must hold.
 
-    A spacing needs no margin for rounding, because what is chosen is looked at in units.
+    Rows hold with a share of their margins, as in `climb`.
     """
-    spare = -1.0 if allowed.coordinates[j][STEP] == ANY else 1.0
     for i in range(len(room.bounds)):
         factor, margin = allowed.rows[i][j], allowed.margins[i]
         left = allowed.bounds[i] - room.sums[i]
@@ -91,9 +94,9 @@ def ends(
             if left < -margin:
                 return 1.0, -1.0
         elif factor > 0.0:
-            high = min(high, v[j] + (left + spare * margin) / factor)
+            high = min(high, v[j] + (left - share * margin) / factor)
         else:
-            low = max(low, v[j] + (left + spare * margin) / factor)
+            low = max(low, v[j] + (left - share * margin) / factor)
     return low, high
 
 
@@ -112,6 +115,14 @@ def holds_at(allowed: Allowed, room: Room, j: int, k: float, v: Numbers) -> bool
     return fits
 
 
+def whole_between(allowed: Allowed, j: int, low: float, high: float) -> tuple[float, float]:
+    """The numbers of the first and the last allowed value between these."""
+    spare = near(allowed, j)
+    first = max(math.ceil(whole_of(allowed, j, low) - spare), 0.0)
+    last = min(math.floor(whole_of(allowed, j, high) + spare), allowed.coordinates[j][LAST])
+    return first, last
+
+
 def best_on_line(
     allowed: Allowed,
     room: Room,
@@ -126,26 +137,28 @@ def best_on_line(
 
     push : the slope of the surface at v along j.
     """
-    bottom, top = ends(allowed, room, j, low, high, v)
+    is_free = allowed.coordinates[j][STEP] == ANY
+    bottom, top = ends(allowed, room, j, low, high, TIGHT if is_free else LOOSE, v)
     room.found[RELAXED] = -math.inf
     if not bottom <= top:
         return False
     step = highest_step(push, bend, bottom - v[j], top - v[j])
     room.found[RELAXED] = step * (push + 0.5 * bend * step)
-    if allowed.coordinates[j][STEP] == ANY:
+    if is_free:
         room.found[NEW], room.found[GAIN] = v[j] + step, room.found[RELAXED]
         return True
-    first = max(math.ceil(whole_of(allowed, j, bottom) - NEAR), 0.0)
-    last = min(math.floor(whole_of(allowed, j, top) + NEAR), allowed.coordinates[j][LAST])
-    for _ in range(2):  # rounding may forbid the ends
-        if first <= last and not holds_at(allowed, room, j, first, v):
-            first += 1.0
-        if first <= last and not holds_at(allowed, room, j, last, v):
-            last -= 1.0
+    first, last = whole_between(allowed, j, bottom, top)
     if not first <= last:
         return False
-    choose_between(allowed, room, j, push, bend, first, last, v)
-    return True
+    if not (holds_at(allowed, room, j, first, v) and holds_at(allowed, room, j, last, v)):
+        bottom, top = ends(allowed, room, j, low, high, TIGHT, v)
+        inner, outer = whole_between(allowed, j, bottom, top)
+        first = first if holds_at(allowed, room, j, first, v) else max(inner, first + 1.0)
+        last = last if holds_at(allowed, room, j, last, v) else min(outer, last - 1.0)
+        if not first <= last:
+            return False
+    chosen = choose_between(allowed, room, j, push, bend, first, last, v)
+    return holds_at(allowed, room, j, chosen, v)
 
 
 def choose_between(
@@ -157,16 +170,17 @@ def choose_between(
     first: float,
     last: float,
     v: Numbers,
-) -> None:
-    """Find the best of the allowed values from number `first` to number `last`."""
+) -> float:
+    """The number of the best allowed value from number `first` to number `last`."""
     low = v_of(allowed, j, lattice_value(allowed, j, first)) - v[j]
     high = v_of(allowed, j, lattice_value(allowed, j, last)) - v[j]
     step = highest_step(push, bend, low, high)
-    below = float(math.floor(whole_of(allowed, j, v[j] + step) + NEAR))
-    room.found[GAIN] = -math.inf
+    below = float(math.floor(whole_of(allowed, j, v[j] + step) + near(allowed, j)))
+    chosen, room.found[NEW], room.found[GAIN] = first, v[j] + low, -math.inf
     for k in (below, below + 1.0):
         k = min(max(k, first), last)
         way = v_of(allowed, j, lattice_value(allowed, j, k)) - v[j]
         gain = way * (push + 0.5 * bend * way)
         if gain > room.found[GAIN]:
-            room.found[NEW], room.found[GAIN] = v[j] + way, gain
+            room.found[NEW], room.found[GAIN], chosen = v[j] + way, gain, k
+    return chosen
