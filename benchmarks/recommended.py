@@ -35,9 +35,9 @@ from continuarm.problems.curvature import curvature_at_best
 OURS = {"recommended": "recommended"}
 MOST_SEEDS = 100
 MILLION = ("orange-juice", "logit-demand", "two-subscriptions")
-SAFE = {"reach": 0.1, "bounded": True, "level": True, "calm": True}
-BOLD: dict[str, Any] = dict.fromkeys(SAFE) | {"bounded": False, "level": False, "calm": False}
-BOLD |= {"anew_lead": 0.0, "long": None}  # as in version 0.1.0
+SAFE = {"reach": 0.1, "bounded": True, "level": True, "calm": True, "degree": 5}
+BOLD: dict[str, Any] = {"reach": None, "bounded": False, "level": False, "calm": False}
+BOLD |= {"degree": 1, "anew_lead": 0.0, "long": None}  # as in version 0.1.0
 
 
 def changed(
@@ -215,9 +215,10 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "absurd payoffs count, levels are not followed": {"bounded": False, "level": False},
     "levels are not followed": {"level": False},
     "calm is not noticed": {"calm": False},
+    "terms do not enter": {"degree": 1},
     "no newcomer": {"anew_lead": 0.0},
     "of a long past a tenth is little": {"long": None},
-    "none of the last seven, as in version 0.1.0": BOLD,
+    "none of the last eight, as in version 0.1.0": BOLD,
 }
 
 

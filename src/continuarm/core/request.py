@@ -81,9 +81,11 @@ class Foreseen(NamedTuple):
     variance: float  # s², before it; 0: not known
     uncut: float  # r², whatever was cut
     gained: float  # how much better it would have been foreseen by terms that have just entered
+    hoped: float  # the largest lead of a term that might enter
+    hoped_of: int  # the context that it belongs to
 
 
-UNFORESEEN = Foreseen(0.0, 0.0, 0.0, False, False, 0.0, 0.0, False, False, 0.0, 0.0, 0.0)
+UNFORESEEN = Foreseen(0.0, 0.0, 0.0, False, False, 0.0, 0.0, False, False, 0.0, 0.0, 0.0, 0.0, 0)
 
 
 class Learned(NamedTuple):

@@ -150,9 +150,8 @@ def _learn(
     row[SEEN] += 1.0
     row[AGE] += 1.0
     row[WEIGHT] /= 1.0 - cfg.fade / (row[AGE] + cfg.grace)  # eq. 2
-    return Foreseen(
-        square, spread, 0.0, False, False, 0.0, 0.0, False, False, variance, square, 0.0
-    ), variance
+    calm = (0.0, False, False, 0.0, 0.0, False, False)
+    return Foreseen(square, spread, *calm, variance, square, 0.0, 0.0, 0), variance
 
 
 @compiled

@@ -62,7 +62,7 @@ MOST_COEFFICIENTS = 100  # with more, only the diagonal of the Hessian is learne
 MOST_VARYING = 50  # with more, less of the Hessian depends on the context
 MOST_IN_A_ROW = 1000  # with more, nothing depends on the context but the baseline
 MOST_AT_ALL = 2000  # a row has p²/2 numbers
-MOST_BESIDE = 2**18  # numbers that a row may have for the terms that might enter
+MOST_BESIDE = 2**15  # numbers that a row may have for the terms that might enter
 MOST_PAIRED = 3  # context dimensions whose products are in the baseline
 
 
@@ -162,7 +162,8 @@ class ResponseSurface:
         plain = surface._replace(most=p)
         if self.degree == LINEAR or surface.varying == 0 or dx == 0:
             return plain
-        lead = 3.0 + math.log(2 * dx) if self.enter_lead is None else self.enter_lead
+        lead = max(5.0, 1.75 * math.log(2 * surface.dy)) + math.log(dx)  # eq. 25
+        lead = lead if self.enter_lead is None else self.enter_lead
         wanted = dx * ((self.degree - LINEAR) * surface.dy + 2 * self.degree - SQUARE)
         most = p + min(wanted, p // 2 + 10)
         growing = surface._replace(degree=self.degree, most=most, enter_lead=lead)

@@ -226,7 +226,8 @@ def observe(
     winner, lead = challengers.tell_halves(
         cfg, lcfg, nodes[node], rows, learned, space, ahead, caution
     )
-    if not foreseen.surging and nodes[node, RENEWER_LEAD] >= max(lead, caution * cfg.renew_lead):
+    needed = max(lead, caution * cfg.renew_lead, foreseen.hoped)
+    if not foreseen.surging and nodes[node, RENEWER_LEAD] >= needed:
         replace(state, row, renewer)
         nodes[node, ROW], nodes[node, RENEWER] = renewer, row
         nodes[node, STATE] = WANTED

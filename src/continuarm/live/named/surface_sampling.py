@@ -23,10 +23,11 @@ def SurfaceSampling(
     """The policy to start with: two boxes, and nothing to tune.
 
     In each bin it fits a quadratic payoff whose slope is affine in the context, draws one of the
-    surfaces that the payoffs so far leave plausible, and decides for its highest point. A bin
-    splits, in the context dimension where it helps, when its halves foresee payoffs better than
-    the whole. It knows no horizon, curvature, noise or width, and does not depend on the units of
-    contexts, decisions and payoffs. docs/recommended.md derives it.
+    surfaces that the payoffs so far leave plausible, and decides for its highest point. The slope
+    becomes a polynomial of the context, or the bin splits, in the context dimension where it
+    helps, when payoffs are foreseen better so. It knows no horizon, curvature, noise or width, and
+    does not depend on the units of contexts, decisions and payoffs. docs/recommended.md derives
+    it.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ def SurfaceSampling(
         decision,
         partition=EvidenceTree(drifts=memory is not None),
         learner=ResponseSurface(
-            memory=memory, reach=reach, bounded=careful, level=careful, calm=careful
+            memory=memory, reach=reach, bounded=careful, level=careful, calm=careful, degree=5
         ),
         start=start,
         name="SurfaceSampling",

@@ -1,9 +1,10 @@
 """Terms that might enter the model, and the evidence for each (eq. 24 and 25).
 
-For each context dimension stands one candidate beside the slopes, P_k(u_i) v with the next degree,
-and one beside the baseline, P_k(u_i). What is left of a candidate's features after the rotation
-through the model's rows is what the model cannot say of them. Rotated into a small triangle of the
-candidate's own, it gives the density of the payoff under "the model and this term", exactly.
+For each context dimension stand two candidates beside the slopes, P_k(u_i) v with the next degree
+and with the next two, and one beside the baseline, P_k(u_i). What is left of its features, after
+the rotation through the model's rows, is what the model cannot say of them. Rotated into a small
+triangle of the candidate's own, it gives the density of the payoff under "the model and this
+term", exactly.
 """
 
 import math
@@ -15,13 +16,19 @@ from continuarm.core.learners.surface.layout import (
     ITS_DEGREES,
     ITS_LEAD,
     ITS_SQUARES,
-    ITS_TRIANGLE,
+    KINDS,
+    LINEAR,
+    NEXT,
+    NEXT_TWO,
+    OF_BASELINE,
     SQUARES,
     WEIGHT,
     ResponseSurfaceConfig,
     baseline_degree,
+    beside_one,
     cross,
     is_growing,
+    its_triangle,
     size_of,
     slope_degree,
     slot,
@@ -39,28 +46,43 @@ __all__ = [
 ]
 
 BASELINE_RIDGE = 0.01
+BASELINE_TIMES = 4.0  # the evidence: it may explain away what shows that a rule is wrong
 LARGEST_SCORE, LEAST_LEAD = 3.0, -1.0
 UNFORESEEABLE = -5.0  # -½ ln(1+h) of a payoff that says nothing about level, noise and terms
 
 
 @compiled
-def columns(cfg: ResponseSurfaceConfig, of_slopes: bool) -> int:
+def columns(cfg: ResponseSurfaceConfig, kind: int) -> int:
     """Features of a candidate."""
-    return cfg.dy if of_slopes else 1
+    if kind == OF_BASELINE:
+        return 1
+    return cfg.dy if kind == NEXT else 2 * cfg.dy
 
 
 @compiled
-def is_candidate(cfg: ResponseSurfaceConfig, row: Array, i: int, of_slopes: bool) -> bool:
+def is_candidate(cfg: ResponseSurfaceConfig, row: Array, i: int, kind: int) -> bool:
     """Whether a term of context i might enter: the degrees are not used up, and there is room.
 
     The baseline follows the slopes: the payoff of the best decision has twice their degree.
     """
-    if size_of(row) + columns(cfg, of_slopes) > cfg.most:
+    if size_of(row) + columns(cfg, kind) > cfg.most:
         return False
     slopes = row[slope_degree(cfg, i)]
-    if of_slopes:
-        return bool(slopes < cfg.degree)
-    return bool(row[baseline_degree(cfg, i)] < 2.0 * slopes)
+    if kind == OF_BASELINE:
+        return bool(row[baseline_degree(cfg, i)] < 2.0 * slopes)
+    return bool(slopes + (1.0 if kind == NEXT else 2.0) <= cfg.degree)
+
+
+@compiled
+def _times(cfg: ResponseSurfaceConfig, row: Array, i: int, kind: int) -> float:
+    """How many times the lead of a second degree a candidate needs (eq. 25).
+
+    The higher the degree, the likelier a split is the better answer; the less so, the more
+    dimensions each of its halves has to learn again.
+    """
+    if kind == OF_BASELINE:
+        return BASELINE_TIMES
+    return 1.0 + (row[slope_degree(cfg, i)] - LINEAR) / cfg.dx  # type: ignore[no-any-return]
 
 
 @compiled_large
@@ -75,12 +97,13 @@ def begin_candidates(cfg: ResponseSurfaceConfig, row: Array) -> None:
 def restart_candidates(cfg: ResponseSurfaceConfig, row: Array) -> None:
     """Begin to gather evidence for all of them."""
     for i in range(cfg.dx):
-        for of_slopes in (True, False):
-            k, n = slot(cfg, i, of_slopes), columns(cfg, of_slopes)
+        for kind in range(KINDS):
+            k = slot(cfg, i, kind)
             row[k + ITS_LEAD] = 0.0
             row[k + ITS_SQUARES], row[k + ITS_DEGREES] = row[SQUARES], row[DEGREES]
-            ridge = cfg.varying_ridge if of_slopes else BASELINE_RIDGE
-            k += ITS_TRIANGLE
+        for kind in range(NEXT_TWO, KINDS):
+            k, n = its_triangle(cfg, i, kind), columns(cfg, kind)
+            ridge = cfg.varying_ridge if kind == NEXT_TWO else BASELINE_RIDGE
             for a in range(n):
                 fill(row[k : k + n - a + 1], 0.0)
                 row[k] = math.sqrt(ridge * row[WEIGHT])
@@ -93,20 +116,23 @@ def rescale_candidates(cfg: ResponseSurfaceConfig, row: Array, root: float) -> N
     if row[BEGUN] == 0.0:
         return
     for i in range(cfg.dx):
-        for of_slopes in (True, False):
-            k, n = slot(cfg, i, of_slopes), columns(cfg, of_slopes)
+        for kind in range(KINDS):
+            k = slot(cfg, i, kind)
             row[k + ITS_SQUARES] /= root * root
             row[k + ITS_DEGREES] /= root * root
-            for j in range(n * (n + 3) // 2):
-                row[k + ITS_TRIANGLE + j] /= root
+        for j in range(its_triangle(cfg, i, NEXT), slot(cfg, i + 1, NEXT)):
+            row[j] /= root
 
 
 @compiled_large
-def _learn(row: Array, k: int, new: Array, last: float) -> tuple[float, float]:
-    """Rotate what is left of an observation into a candidate's triangle: what is left then, and
+def _learn(
+    row: Array, k: int, first: int, end: int, new: Array, last: float
+) -> tuple[float, float]:
+    """Rotate what is left of an observation into these rows of a triangle: what is left then, and
     the logarithm of the product of the cosines."""
     n, cosines = new.shape[0], 1.0
-    for a in range(n):
+    k += first * (n + 1) - first * (first - 1) // 2
+    for a in range(first, end):
         length, entering = n - a, new[a]
         if entering != 0.0:
             pivot = math.sqrt(row[k] * row[k] + entering * entering)
@@ -122,6 +148,25 @@ def _learn(row: Array, k: int, new: Array, last: float) -> tuple[float, float]:
 
 
 @compiled_large
+def _judge(
+    row: Array, k: int, its_square: float, cosines: float, square: float, spread: float, far: bool
+) -> float:
+    """The candidate's lead after a payoff of which the model leaves `square` (eq. 25).
+
+    A payoff that is far off says nothing about it.
+    """
+    squares, degrees = row[k + ITS_SQUARES], row[k + ITS_DEGREES]
+    if squares > 0.0 and spread > UNFORESEEABLE and not far:
+        score = cosines - 0.5 * (its_square - square) * degrees / squares
+        score = min(max(score, -LARGEST_SCORE), LARGEST_SCORE)
+        row[k + ITS_LEAD] = max(row[k + ITS_LEAD] + score, LEAST_LEAD)
+    share = row[WEIGHT] * math.exp(2.0 * (spread + cosines))
+    row[k + ITS_SQUARES] += share * its_square
+    row[k + ITS_DEGREES] += share
+    return float(row[k + ITS_LEAD])
+
+
+@compiled_large
 def weigh(
     cfg: ResponseSurfaceConfig,
     row: Array,
@@ -131,34 +176,37 @@ def weigh(
     spread: float,
     far: bool,
     caution: float,
-) -> int:
-    """Candidates learn what is left of a payoff; which of them has earned its way in, or -1.
+) -> tuple[int, float, int]:
+    """Candidates learn what is left of a payoff; which of them has earned its way in, or -1, the
+    largest lead, and the context that it belongs to.
 
-    2i is the candidate of context i beside the slopes, 2i + 1 the one beside the baseline.
+    KINDS · i + kind is a candidate of context i.
     """
+    hoped, hoped_of = 0.0, 0
     if not is_growing(cfg):
-        return -1
-    root, winner, most, begin = math.sqrt(row[WEIGHT]), -1, caution * cfg.enter_lead, 0
-    for which in range(2 * cfg.dx):
-        i, of_slopes = which // 2, which % 2 == 0
-        n = columns(cfg, of_slopes)
-        new = others[begin : begin + n]
-        begin += n
-        if not is_candidate(cfg, row, i, of_slopes):
-            continue
-        k, its_square, its_spread = slot(cfg, i, of_slopes), square, spread
-        if not far:
-            its_left, cosines = _learn(row, k + ITS_TRIANGLE, new, root * left)
-            its_left /= root
-            its_square, its_spread = its_left * its_left, spread + cosines
-            squares, degrees = row[k + ITS_SQUARES], row[k + ITS_DEGREES]
-            if squares > 0.0 and spread > UNFORESEEABLE:
-                score = cosines - 0.5 * (its_square - square) * degrees / squares
-                score = min(max(score, -LARGEST_SCORE), LARGEST_SCORE)
-                row[k + ITS_LEAD] = max(row[k + ITS_LEAD] + score, LEAST_LEAD)
-        share = row[WEIGHT] * math.exp(2.0 * its_spread)
-        row[k + ITS_SQUARES] += share * its_square
-        row[k + ITS_DEGREES] += share
-        if row[k + ITS_LEAD] >= most:
-            winner, most = which, row[k + ITS_LEAD]
-    return winner
+        return -1, hoped, hoped_of
+    root, winner, most, m = math.sqrt(row[WEIGHT]), -1, caution * cfg.enter_lead, 2 * cfg.dy
+    for i in range(cfg.dx):
+        new = others[i * beside_one(cfg) : (i + 1) * beside_one(cfg)]
+        last, cosines = root * left, 0.0
+        for kind in range(KINDS):
+            if not is_candidate(cfg, row, i, kind):
+                continue
+            if kind == OF_BASELINE:
+                last, cosines = root * left, 0.0
+            if not far:
+                k = its_triangle(cfg, i, kind)
+                if kind == OF_BASELINE:
+                    last, cosines = _learn(row, k, 0, 1, new[m:], last)
+                else:
+                    first = kind * cfg.dy
+                    last, more = _learn(row, k, first, first + cfg.dy, new[:m], last)
+                    cosines += more
+            its_square = square if far else last * last / row[WEIGHT]
+            lead = _judge(row, slot(cfg, i, kind), its_square, cosines, square, spread, far)
+            lead /= _times(cfg, row, i, kind)
+            if lead > hoped:
+                hoped, hoped_of = lead, i
+            if lead >= most:
+                winner, most = KINDS * i + kind, lead
+    return winner, hoped, hoped_of

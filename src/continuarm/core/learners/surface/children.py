@@ -17,6 +17,8 @@ from continuarm.core.learners.triangle import SMALLEST_PIVOT
 
 __all__ = ["hand_down"]
 
+LONG = 10.0  # payoffs per coefficient, from which a child of a model that has grown keeps less
+
 
 @compiled_large
 def hand_down(
@@ -25,6 +27,8 @@ def hand_down(
     """The parent's surface in the child's u, its observations with weight `keep` (eq. 8)."""
     dx, p, k = cfg.dx, size_of(parent), triangle(cfg)
     end = k + p * (p + 3) // 2
+    if p > size(cfg):  # what many terms say together is slow to change
+        keep *= math.sqrt(min(LONG * p / max(parent[layout.AGE], 1.0), 1.0))
     copy_into(child[:end], parent[:end])
     fill(child[end:], 0.0)
     child[layout.BEGUN] = 0.0

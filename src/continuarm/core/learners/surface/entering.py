@@ -10,17 +10,19 @@ from continuarm.core.learners.surface.layout import (
     ITS_DEGREES,
     ITS_LEAD,
     ITS_SQUARES,
-    ITS_TRIANGLE,
     LINEAR,
+    OF_BASELINE,
     SIZE,
     SQUARE,
     SQUARES,
     ResponseSurfaceConfig,
     baseline,
     baseline_degree,
+    beside_one,
     candidates,
     cross,
     first_of,
+    its_triangle,
     size_of,
     slope_degree,
     slot,
@@ -32,14 +34,19 @@ __all__ = ["enter", "move_left"]
 
 
 @compiled_large
-def enter(cfg: ResponseSurfaceConfig, row: Array, i: int, of_slopes: bool) -> float:
-    """The candidate of context i enters; all others begin again. The lead that it had."""
-    k, n = slot(cfg, i, of_slopes), columns(cfg, of_slopes)
-    p, column = size_of(row), i * (cfg.dy + 1) + (0 if of_slopes else cfg.dy)
+def enter(cfg: ResponseSurfaceConfig, row: Array, i: int, kind: int) -> float:
+    """A candidate of context i enters; all others begin again. The lead that it had."""
+    k, n, of_slopes = slot(cfg, i, kind), columns(cfg, kind), kind != OF_BASELINE
+    p, column = size_of(row), i * beside_one(cfg) + (0 if of_slopes else 2 * cfg.dy)
     _widen(cfg, row, n, column)
-    here = begin_of(cfg, row, p)
-    for j in range(n * (n + 3) // 2):
-        row[here + j] = row[k + ITS_TRIANGLE + j]
+    here, its = begin_of(cfg, row, p), its_triangle(cfg, i, kind)
+    for a in range(n):
+        length = 2 * cfg.dy - a if of_slopes else 1
+        for j in range(n - a):
+            row[here + j] = row[its + j]
+        row[here + n - a] = row[its + length]
+        here += n - a + 1
+        its += length + 1
     row[SQUARES], row[DEGREES] = row[k + ITS_SQUARES], row[k + ITS_DEGREES]
     fill(row[cross(cfg, p) : cross(cfg, p + n)], 0.0)
     for other in range(p):
@@ -49,7 +56,7 @@ def enter(cfg: ResponseSurfaceConfig, row: Array, i: int, of_slopes: bool) -> fl
     for a in range(n):
         move_left(cfg, row, p + a, place + a)
     if of_slopes:
-        row[slope_degree(cfg, i)] += 1.0
+        row[slope_degree(cfg, i)] += n // cfg.dy
     else:
         row[baseline_degree(cfg, i)] += 1.0
         row[FIRST] += 1.0

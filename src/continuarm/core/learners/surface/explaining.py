@@ -34,7 +34,7 @@ def _degrees(cfg: ResponseSurfaceConfig, row: Array) -> list[int]:
 
 def rule(cfg: ResponseSurfaceConfig, row: Array) -> dict[str, Any] | None:
     """The coefficients of (1) that concern the decision, without and with the context."""
-    (p, first), gates = _sizes(row), np.ones(2)
+    (p, first), gates = _sizes(row), np.ones(2 * cfg.dx)
     if cfg.reach > 0.0:
         fill_gates(cfg, row, gates)
     theta = np.empty(p)

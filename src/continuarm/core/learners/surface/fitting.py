@@ -81,19 +81,26 @@ def _pivots_fit(cfg: ResponseSurfaceConfig, row: Array) -> bool:
         return True
     if not layout.is_growing(cfg):
         return False
-    for which in range(2 * cfg.dx):
-        begin = int(layout.slot(cfg, which // 2, which % 2 == 0))
-        n = cfg.dy if which % 2 == 0 else 1
-        pivots = begin + layout.ITS_TRIANGLE + np.cumsum([0, *range(n + 1, 2, -1)])
-        noise = row[[begin + layout.ITS_SQUARES, begin + layout.ITS_DEGREES]]
-        own = row[begin + layout.ITS_TRIANGLE : begin + layout.ITS_TRIANGLE + n * (n + 3) // 2]
-        if not (row[pivots] > 0.0).all() or not (abs(own) <= FAR).all():
+    for i in range(cfg.dx):
+        if not all(_noise_fits(row, int(layout.slot(cfg, i, k))) for k in range(layout.KINDS)):
             return False
-        if not ((noise >= 0.0) & (noise <= FAR**1.5)).all() or not abs(row[begin]) <= FAR:
-            return False
-        if noise[0] > 0.0 and not noise[0] <= FAR**1.5 * noise[1]:
-            return False
+        for kind, n in ((layout.NEXT_TWO, 2 * cfg.dy), (layout.OF_BASELINE, 1)):
+            begin = int(layout.its_triangle(cfg, i, kind))
+            pivots = begin + np.cumsum([0, *range(n + 1, 2, -1)])
+            own = row[begin : begin + n * (n + 3) // 2]
+            if not (row[pivots] > 0.0).all() or not (abs(own) <= FAR).all():
+                return False
     return bool((abs(row[int(layout.cross(cfg, 0)) :]) <= FAR).all())
+
+
+def _noise_fits(row: Array, k: int) -> bool:
+    """A candidate's lead and its noise."""
+    noise = row[[k + layout.ITS_SQUARES, k + layout.ITS_DEGREES]]
+    return bool(
+        ((noise >= 0.0) & (noise <= FAR**1.5)).all()
+        and abs(row[k + layout.ITS_LEAD]) <= FAR
+        and (noise[0] == 0.0 or noise[0] <= FAR**1.5 * noise[1])
+    )
 
 
 def _is_steady(rows: Array) -> bool:

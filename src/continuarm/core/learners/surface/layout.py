@@ -105,6 +105,12 @@ def beside(cfg: ResponseSurfaceConfig) -> int:
 
 
 @compiled
+def gated(cfg: ResponseSurfaceConfig) -> int:
+    """How many gates there are: for each context that of the slopes, and that of curvatures."""
+    return 2 * cfg.dx
+
+
+@compiled
 def is_growing(cfg: ResponseSurfaceConfig) -> bool:
     """Whether terms may enter the model."""
     return cfg.degree > LINEAR
@@ -113,26 +119,40 @@ def is_growing(cfg: ResponseSurfaceConfig) -> bool:
 @compiled
 def candidates(cfg: ResponseSurfaceConfig) -> int:
     """How many columns might enter next: for each context the slopes', and the baseline's."""
-    return cfg.dx * (cfg.dy + 1) if is_growing(cfg) else 0
-
-
-# A candidate of the slopes, then one of the baseline, for each context dimension: its lead, its
-# noise, its own triangle [T | d].
-ITS_LEAD, ITS_SQUARES, ITS_DEGREES, ITS_TRIANGLE = range(4)
+    return cfg.dx * beside_one(cfg) if is_growing(cfg) else 0
 
 
 @compiled
-def slot(cfg: ResponseSurfaceConfig, i: int, of_slopes: bool) -> int:
-    """Where in a row the candidate of context i begins."""
-    slopes = ITS_TRIANGLE + cfg.dy * (cfg.dy + 3) // 2
-    both = slopes + ITS_TRIANGLE + 2
-    return beside(cfg) + i * both + (0 if of_slopes else slopes)
+def beside_one(cfg: ResponseSurfaceConfig) -> int:
+    """How many columns of one context might enter next."""
+    return 2 * cfg.dy + 1
+
+
+# For each context dimension there are three candidates: the slopes' next degree, their next two,
+# the baseline's next. Each has its lead and its noise. The first two share a triangle [T | d],
+# whose first rows are those of the first; the third has its own.
+NEXT, NEXT_TWO, OF_BASELINE, KINDS = range(4)
+ITS_LEAD, ITS_SQUARES, ITS_DEGREES, ITS_NUMBERS = range(4)
+
+
+@compiled
+def slot(cfg: ResponseSurfaceConfig, i: int, kind: int) -> int:
+    """Where in a row the numbers of a candidate of context i begin."""
+    both = KINDS * ITS_NUMBERS + cfg.dy * (2 * cfg.dy + 3) + 2
+    return beside(cfg) + i * both + kind * ITS_NUMBERS
+
+
+@compiled
+def its_triangle(cfg: ResponseSurfaceConfig, i: int, kind: int) -> int:
+    """Where in a row its triangle begins."""
+    behind = cfg.dy * (2 * cfg.dy + 3) if kind == OF_BASELINE else 0
+    return slot(cfg, i, KINDS) + behind
 
 
 @compiled
 def cross(cfg: ResponseSurfaceConfig, k: int) -> int:
     """Where in a row what row k of the triangle says of the candidates begins."""
-    return slot(cfg, cfg.dx, True) + k * candidates(cfg)
+    return slot(cfg, cfg.dx, NEXT) + k * candidates(cfg)
 
 
 def width(cfg: ResponseSurfaceConfig) -> int:
@@ -141,5 +161,7 @@ def width(cfg: ResponseSurfaceConfig) -> int:
 
 
 def scratch(cfg: ResponseSurfaceConfig) -> int:
-    """Room for four vectors of coefficients, decisions, candidates, the search for the peak."""
-    return int(4 * cfg.most + 4 + 6 * cfg.dy + cfg.dy * (2 * cfg.dy + 1) + candidates(cfg))
+    """Room for four vectors of coefficients, gates, decisions, candidates, the way to a peak."""
+    return int(
+        4 * cfg.most + 2 + gated(cfg) + 6 * cfg.dy + cfg.dy * (2 * cfg.dy + 1) + candidates(cfg)
+    )

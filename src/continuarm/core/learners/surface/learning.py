@@ -29,6 +29,7 @@ from continuarm.core.learners.surface.layout import (
     BEGUN,
     FOLLOWS,
     FORGOTTEN,
+    KINDS,
     KNOWN,
     LARGEST_PAYOFF,
     REFERENCE,
@@ -38,6 +39,7 @@ from continuarm.core.learners.surface.layout import (
     ResponseSurfaceConfig,
     candidates,
     first_of,
+    gated,
     is_growing,
     size_of,
 )
@@ -118,7 +120,7 @@ def _rotate_in_surge(
     the decision. A triangle that nobody has learned may foresee numbers beyond all payoffs.
     """
     p, first = size_of(row), first_of(row)
-    theta, gates = work[2 * p + 1 : 3 * p + 1], work[3 * p + 1 : 3 * p + 3]
+    theta, gates = work[2 * p + 1 : 3 * p + 1], work[3 * p + 1 : 3 * p + 1 + gated(cfg)]
     fill(taken, 0.0)
     spread = rotate_in(cfg, row, work, taken, others, 0, first)
     fill(gates, 1.0)
@@ -159,7 +161,8 @@ def learn(cfg: ResponseSurfaceConfig, row: Array, seen: Observation, work: Array
     surging, variance = cfg.level and surges(row), variance_of(row)
     if is_growing(cfg) and row[BEGUN] == 0.0:
         begin_candidates(cfg, row)
-    others = work[3 * p + 3 : 3 * p + 3 + candidates(cfg)]
+    begin = 3 * p + 1 + gated(cfg)
+    others = work[begin : begin + candidates(cfg)]
     left, spread, dropped = _rotate(cfg, row, seen, surging, work, others)
     cut, excess, jumped, far, uncut = 0.0, 0.0, False, False, left * left
     if _is_bounded(cfg, row, spread):
@@ -172,11 +175,13 @@ def learn(cfg: ResponseSurfaceConfig, row: Array, seen: Observation, work: Array
     square = left * left + excess
     note_square(row, square, spread)
     caution = CAUTION if row[FOLLOWS] > 0.0 else 1.0
-    entering = weigh(cfg, row, others, left, square, spread, far or surging, caution)
+    entering, hoped, hoped_of = weigh(
+        cfg, row, others, left, square, spread, far or surging, caution
+    )
     _count(cfg, row, seen.y)
     gained = 0.0
     if entering >= 0:
-        gained = enter(cfg, row, entering // 2, entering % 2 == 0)
+        gained, hoped = enter(cfg, row, entering // KINDS, entering % KINDS), 0.0
     began = row[FOLLOWS] > follows
     follows = row[FOLLOWS] > 0.0
     return Foreseen(
@@ -192,6 +197,8 @@ def learn(cfg: ResponseSurfaceConfig, row: Array, seen: Observation, work: Array
         variance,
         uncut,
         gained,
+        hoped,
+        hoped_of,
     )
 
 

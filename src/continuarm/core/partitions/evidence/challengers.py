@@ -140,6 +140,7 @@ def tell_halves(
         else:
             side, low, high = ROW_BELOW, node[part(cfg, LOW) + axis], cut
         u[axis] = scaled(x[axis], low, high)
+        hoped = foreseen.hoped if axis != foreseen.hoped_of else 0.0
         for kind in range(KINDS):
             half = part(cfg, HALVES + kind * PARTS) + axis
             row = int(node[half + side * dx])
@@ -148,7 +149,7 @@ def tell_halves(
             lead -= foreseen.gained
             node[half + LEAD * dx] = lead
             needed = cfg.split_lead if kind == 0 else caution * cfg.fresh_lead
-            if lead >= max(best, ahead + needed) and not (kind == 1 and foreseen.surging):
+            if lead >= max(best, ahead + needed, hoped) and not (kind == 1 and foreseen.surging):
                 winner, best = half, lead
         u[axis] = kept
     return winner, best
