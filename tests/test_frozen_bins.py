@@ -322,7 +322,7 @@ def test_explain_and_inspect_say_so(tmp_path: Path) -> None:
     policy.freeze(number)
     explanation = policy.explain(x)
     assert explanation["frozen"]
-    assert "This bin is frozen" in str(explanation)
+    assert "freeze: its bin answers with its best decision" in str(explanation)
     policy.save(tmp_path / "policy")
     done = CliRunner().invoke(cli, ["inspect", str(tmp_path / "policy")])
     assert re.search(rf"frozen bins +{number}\b", done.output), done.output

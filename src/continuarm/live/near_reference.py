@@ -72,7 +72,8 @@ class LifeNearReference(Life):
     def reference_at(self, context: Array, start: Array | None = None) -> Array:
         """What the reference would do, in units; `start` as for `decide`."""
         if self.reference is None:
-            return self.incumbent.at(context) if start is None else start
+            does = self.constant if start is None else start
+            return self.incumbent.at(context) if does is None else does
         model, limits, _ = self.reference
         starts = None if start is None else self.beginning.decision.to_unit(start)[None, :]
         return np.asarray(model.recommend(context[None, :], limits, starts)[0])
@@ -83,8 +84,8 @@ class LifeNearReference(Life):
         low, high = (decision.low, decision.high) if within is None else within
         assert move is not None
         middle = self.reference_at(context, start)
-        lowest, highest = middle - move, middle + move
-        return Within(np.clip(lowest, low, high), np.clip(highest, low, high))
+        ends = middle - move, middle + move
+        return Within(*(np.minimum(np.maximum(end, low), high) for end in ends))
 
     def decide(
         self,
