@@ -22,7 +22,8 @@ from continuarm.errors import (
     StoreError,
     UnavailableError,
 )
-from continuarm.store import Entry, Snapshot, Store, open_store, schema
+from continuarm.store import Entry, Snapshot, Store, open_store, schema, sqlite
+from continuarm.store import postgresql as postgresql_store
 from continuarm.store.moving import read_lines, written_lines
 from continuarm.testing import check_store
 from tests import postgresql
@@ -274,6 +275,31 @@ def test_a_store_of_a_newer_version_or_of_another_program_is_refused(
     (tmp_path / "text").write_text("no database, and longer than a header would be" * 100)
     with pytest.raises(StoreError, match="not a database"):
         open_store(tmp_path / "text")
+
+
+def test_a_store_of_an_older_version_is_migrated(
+    tmp_path: Path, server: postgresql.Server
+) -> None:
+    """Tables of the first version, with an experiment in them."""
+    older, where = tmp_path / "older.db", server.fresh("older")
+    begun = "INSERT INTO experiments (name, settings, head) VALUES ('old', '{}', 0)"
+    with closing(sqlite3.connect(older)) as connection:
+        for statement in schema.MIGRATIONS[0]:
+            connection.execute(statement.format(**sqlite.WORDS))
+        connection.execute("PRAGMA user_version = 1")
+        connection.execute(begun)
+        connection.commit()
+    with psycopg.connect(where) as theirs:
+        for statement in schema.MIGRATIONS[0]:
+            theirs.execute(statement.format(**postgresql_store.WORDS).encode())
+        theirs.execute("CREATE TABLE continuarm (version BIGINT NOT NULL)")
+        theirs.execute("INSERT INTO continuarm VALUES (1)")
+        theirs.execute(begun.encode())
+    for address in (older, where):
+        for _ in range(2):
+            with closing(open_store(address)) as store:
+                assert [experiment.name for experiment in store.experiments()] == ["old"]
+                assert store.tokens() == []
 
 
 @pytest.mark.parametrize(

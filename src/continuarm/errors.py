@@ -2,6 +2,7 @@
 
     ContinuarmError
     ├── InputError (ValueError)      a context, decision or payoff that breaks its rule
+    │   └── KeyConflictError         a client's key that was given with something else before
     ├── SettingsError (ValueError)   an option of a policy, a problem or a run that breaks its rule
     ├── ProblemError (ValueError)    a problem whose functions do not do what they promise
     ├── PolicyError (ValueError)     a policy or a start of your own that breaks its promise
@@ -28,6 +29,7 @@ __all__ = [
     "ExperimentConflictError",
     "ExpiredDecisionError",
     "InputError",
+    "KeyConflictError",
     "MissingExtraError",
     "MissingFileError",
     "PolicyError",
@@ -48,6 +50,10 @@ class ContinuarmError(Exception):
 
 class InputError(ContinuarmError, ValueError):
     """A context, decision or payoff breaks its rule."""
+
+
+class KeyConflictError(InputError):
+    """A client's key was given with something else before."""
 
 
 class SettingsError(ContinuarmError, ValueError):

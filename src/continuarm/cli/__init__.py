@@ -13,6 +13,7 @@ import click
 from continuarm.cli.first_day import first_day
 from continuarm.cli.inspect import inspect
 from continuarm.cli.parameters import WholeNumber
+from continuarm.cli.serve import serve, token
 from continuarm.version import __version__
 
 __all__ = ["main"]
@@ -324,6 +325,8 @@ def reproduce(
 
 cli.add_command(first_day)
 cli.add_command(inspect)
+cli.add_command(serve)
+cli.add_command(token)
 
 
 class _progress:

@@ -1,11 +1,17 @@
 """The fold: what the records of a ledger, in their order, do to a life.
 
-A record was checked when it was appended. Nothing here asks whether it should have happened: a
-decision counts although its process had not yet heard of a pause.
+A decision or a payoff was checked when it was appended. Nothing here asks whether it should have
+happened: a decision counts although its process had not yet heard of a pause. What steers the
+policy may have been overtaken, as a freeze of a bin that has split since: then nothing happens, in
+every process alike.
 """
 
+from contextlib import suppress
+
+from continuarm.errors import ContinuarmError
 from continuarm.ledger.entries import BEGAN, EXPIRED, TIME_PASSED, event_of, id_of
-from continuarm.live.events import Asked
+from continuarm.live import checked_events
+from continuarm.live.events import Asked, Forgotten, Told
 from continuarm.live.life import Life
 from continuarm.store.records import Record
 
@@ -21,8 +27,12 @@ def fold(life: Life, record: Record) -> None:
         event = event_of(record, at)
         if isinstance(event, Asked):
             life.ask(event, (0, True, life.ticket_of(event.role)))
-        else:
+        elif isinstance(event, Told | Forgotten):
             life.apply(event)
+        else:
+            with suppress(ContinuarmError):
+                checked_events.check(life, event)
+                life.apply(event)
     life.now = max(life.now, at)
     _release(life)
     life.count_closed()

@@ -13,7 +13,7 @@ from continuarm.ledger.fold import fold
 from continuarm.ledger.version import fold_version
 from continuarm.live import state
 from continuarm.live.life import Life
-from continuarm.store.protocol import Store
+from continuarm.store.protocol import MOST_READ, Store
 from continuarm.store.records import Entry, Record, Snapshot
 
 __all__ = ["Replica", "begin", "life_of", "snapshot_of"]
@@ -82,13 +82,19 @@ class Replica:
 
     def catch_up(self) -> None:
         """Fold all that was appended since."""
+        while self.fold_some():
+            pass
+
+    def fold_some(self, most: int = MOST_READ) -> bool:
+        """Fold the next records, at most so many; whether there may be more."""
         if not self._is_whole:  # a signal came between a record and its position
             self._load()
-        while records := self.store.read(self.name, self.position):
-            for record in records:
-                self._fold(record)
-                if self.position % self.every == 0:
-                    self._compare(self.store.keep(self.name, self.snapshot()))
+        records = self.store.read(self.name, self.position, most)
+        for record in records:
+            self._fold(record)
+            if self.position % self.every == 0:
+                self._compare(self.store.keep(self.name, self.snapshot()))
+        return len(records) == most
 
     def _fold(self, record: Record) -> None:
         if record.position != self.position + 1:

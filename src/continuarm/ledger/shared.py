@@ -12,39 +12,33 @@ from typing import Any
 import numpy as np
 
 from continuarm.core.compiling import Array
-from continuarm.errors import (
-    AlreadyToldError,
-    ExpiredDecisionError,
-    InputError,
-    SettingsError,
-    StoreError,
-    UnknownDecisionError,
-)
-from continuarm.ledger.entries import EXPIRED, TIME_PASSED, entry_of, event_of, text_of
+from continuarm.errors import SettingsError
+from continuarm.ledger.desk import Desk
+from continuarm.ledger.entries import TIME_PASSED
 from continuarm.ledger.groups import Groups
 from continuarm.ledger.replica import SNAPSHOT_EVERY, Replica, begin
-from continuarm.live import events, state
-from continuarm.live.decision import Decision
+from continuarm.live import state
+from continuarm.live.decision import Bin, Decision
 from continuarm.live.gate import Gate, keep_through_forks
-from continuarm.live.inputs import Context, Contexts, Inputs
+from continuarm.live.inputs import Context, Contexts
 from continuarm.live.life import Life
 from continuarm.live.limits import Given, Within, within_of
 from continuarm.live.policy import Policy
-from continuarm.live.tokens import Tokens
 from continuarm.store import Store, open_store
-from continuarm.store.records import (
-    CLOSED_BEFORE,
-    KEY_TAKEN,
-    NEVER_ASKED,
-    Entry,
-    Outcome,
-    Record,
+from continuarm.store.records import Entry
+
+__all__ = ["SharedPolicy", "begun", "share"]
+
+SETTINGS = (
+    "context",
+    "decision",
+    "partition",
+    "learner",
+    "waiting",
+    "start_given",
+    "share",
+    "max_move",
 )
-
-__all__ = ["SharedPolicy", "share"]
-
-COUNTER_BITS = 64  # of the number of a decision; those above tell who decided
-SETTINGS = ("context", "decision", "partition", "learner", "waiting", "start_given", "share")
 
 
 def share(
@@ -66,6 +60,13 @@ def share(
     name : of the experiment.
     every : events between two snapshots, from which a process starts.
     """
+    ledgers = open_store(store) if isinstance(store, str | os.PathLike) else store
+    begun(policy, ledgers, name)
+    return SharedPolicy(ledgers, name, every=every)
+
+
+def begun(policy: Policy, store: Store, name: str) -> None:
+    """Let an experiment begin with this policy; refused if it began with another."""
     life = policy.life
     if not life.model.stands_alone or life.model.counts_asking:
         raise SettingsError(
@@ -77,10 +78,8 @@ def share(
             "a shared policy must be one that can be saved, with nothing open, but got "
             f"{len(life.open.open)} open decisions and the start {life.incumbent.shown()!r}"
         )
-    ledgers = open_store(store) if isinstance(store, str | os.PathLike) else store
-    if ledgers.create(name, _settings(life)).head == 0:
-        begin(ledgers, name, life)
-    return SharedPolicy(ledgers, name, every=every)
+    if store.create(name, _settings(life)).head == 0:
+        begin(store, name, life)
 
 
 def _settings(life: Life) -> str:
@@ -98,19 +97,16 @@ class SharedPolicy:
     """
 
     def __init__(self, store: Store, name: str, *, every: int = SNAPSHOT_EVERY) -> None:
-        self.store, self.name = store, name
-        self.gate = Gate()
+        self.store, self.name, self.gate = store, name, Gate()
         self._replica = Replica(store, name, every=every)
-        self._groups = Groups(store, name)
-        self._number, self._counter, self._process = 0, 0, 0
-        beginning = self._replica.life.beginning
-        self.context, self.decision = beginning.context, beginning.decision
+        self._desk, self._groups = Desk(self._replica), Groups(store, name)
+        self.context, self.decision = self._desk.context, self._desk.decision
         keep_through_forks(self)
         self._catch_up()
 
     def forked(self) -> None:
         """In a child process: its decisions have numbers of their own."""
-        self._process = 0
+        self._desk.forked()
         self._groups = Groups(self.store, self.name)
 
     def ask(
@@ -125,51 +121,14 @@ class SharedPolicy:
         """
         point = self.context.point(context)
         limits = None if within is None else within_of(within, self.decision)
-        entries = self.gate.alone(self._decided, point, limits, key)
+        entries = self.gate.alone(self._asked, point, limits, key)
         *_, outcome = self._groups.append(entries)
-        if outcome.refused is not None:
-            return self._asked_before(outcome, point)
-        return self._decision(_record(outcome))
+        return self._desk.answer(outcome, point)
 
-    def _decided(self, point: Array, within: Within | None, key: str | None) -> list[Entry]:
-        """Decide from what is known by now; before it, what is over its time."""
-        replica = self._replica
-        self._refuse_if_it_differs()
-        replica.catch_up()
-        event, _ = replica.life.decide(point, 0.0, within, draw=self._draw())
-        return [*self._due(), entry_of(event, key, folded=replica.position)]
-
-    def _draw(self) -> int:
-        """A number that no other decision has, in any process."""
-        if self._process != os.getpid():
-            self._number, self._counter = self.store.number(self.name), 0
-            self._process = os.getpid()
-        self._counter += 1
-        return self._number << COUNTER_BITS | self._counter
-
-    def _due(self) -> list[Entry]:
-        """That decisions are over their time, as the ledger's time has it."""
-        life = self._replica.life
-        due = [id_ for id_ in life.open.all_due(life.now) if id_ not in life.open.held]
-        return [Entry(EXPIRED, "{}", closes=text_of(id_)) for id_ in due]
-
-    def _decision(self, record: Record) -> Decision:
-        event = event_of(record, 0.0)
-        assert isinstance(event, events.Asked)
-        names = self.decision.names
-        return Decision(event.id, event.context, event.value, names, self.name, event.role)
-
-    def _asked_before(self, outcome: Outcome, point: Array) -> Decision:
-        """The decision that has the caller's key already."""
-        if outcome.refused != KEY_TAKEN:
-            raise StoreError(f"a decision must be new, but was {outcome.refused}")
-        before = self._decision(_record(outcome))
-        if before.context.tobytes() != point.tobytes():
-            raise InputError(
-                f"a key is for one decision, and that is for {before.context.tolist()}, but got "
-                f"{point.tolist()}"
-            )
-        return before
+    def _asked(self, point: Array, within: Within | None, key: str | None) -> list[Entry]:
+        """A decision, and before it what is over its time."""
+        self._replica.catch_up()
+        return [*self._desk.due(), self._desk.asked(point, within, key)]
 
     def tell(
         self, decision: Decision | int, payoff: float, *, value: Context | None = None
@@ -178,27 +137,15 @@ class SharedPolicy:
 
         value : what was really done, if it was something else.
         """
-        inputs = Inputs(self._replica.life, Tokens(), self.name)
-        told = inputs.payoff(payoff), None, inputs.done(value)
-        self._close(entry_of(events.Told(_id_of(decision), *told)), "told")
+        self._close(self._desk.told(decision, payoff, value))
 
     def forget(self, decision: Decision | int) -> None:
         """A payoff will never come."""
-        self._close(entry_of(events.Forgotten(_id_of(decision))), "forgotten")
+        self._close(self._desk.forgotten(decision))
 
-    def _close(self, entry: Entry, what: str) -> None:
+    def _close(self, entry: Entry) -> None:
         [outcome] = self._groups.append([entry])
-        if outcome.refused == NEVER_ASKED:
-            raise UnknownDecisionError(
-                f"the decision must have been handed out in {self.name!r}, but {entry.closes} "
-                "was not"
-            )
-        if outcome.refused == CLOSED_BEFORE:
-            before = _record(outcome)
-            if (before.kind, before.body) == (entry.kind, entry.body):
-                return
-            kind = ExpiredDecisionError if before.kind == EXPIRED else AlreadyToldError
-            raise kind(f"a decision is closed once, and {entry.closes} was {before.kind} before")
+        self._desk.closed(entry, outcome)
 
     def expire(self) -> int:
         """Give up on the decisions whose time to live is over, by the store's clock.
@@ -211,9 +158,8 @@ class SharedPolicy:
         if timed and life.open.is_due(time.time()):  # perhaps: the store's clock decides
             self._groups.append([Entry(TIME_PASSED, "{}")])
             self._catch_up()
-        due = self.gate.alone(self._due)
-        gone = [outcome for outcome in self._groups.append(due) if outcome.refused is None]
-        return len(gone)
+        due = self.gate.alone(self._desk.due)
+        return sum(outcome.refused is None for outcome in self._groups.append(due))
 
     def recommend(self, context: Context = (), *, within: Given | None = None) -> Array:
         """The best decision known now; explores nothing and changes nothing."""
@@ -231,32 +177,36 @@ class SharedPolicy:
 
     def pause(self) -> None:
         """Let every decision be the incumbent's, in all processes, until `resume`."""
-        self._groups.append([entry_of(events.Paused())])
+        self._steer("pause")
 
     def resume(self) -> None:
         """Decide again."""
-        self._groups.append([entry_of(events.Resumed())])
+        self._steer("resume")
+
+    def freeze(self, bin: Bin | int) -> None:
+        """Let a bin answer with its best decision and learn nothing, in all processes."""
+        self._steer("freeze", bin)
+
+    def unfreeze(self, bin: Bin | int) -> None:
+        """Let a bin decide and learn again."""
+        self._steer("unfreeze", bin)
+
+    def renew_reference(self) -> None:
+        """Let what is learned by now be what `max_move` is counted from."""
+        self._steer("renew_reference")
+
+    def learn_from(self, table: Any) -> None:
+        """Start from the log of an older rule, as `Policy.learn_from` does."""
+        self._steer("learn_from", table)
+
+    def _steer(self, verb: str, *given: Any) -> None:
+        self._catch_up()
+        self._groups.append(self.gate.alone(self._desk.steered, verb, *given))
 
     def policy(self) -> Policy:
         """A copy of the policy as it is now, to look into: `explain`, `bins`, `stats`, `save`."""
         self._catch_up()
-        return Policy.of_life(self.gate.alone(self._replica.life.copy), name=self.name)
+        return self.gate.alone(self._desk.policy)
 
     def _catch_up(self) -> None:
         self.gate.alone(self._replica.catch_up)
-
-    def _refuse_if_it_differs(self) -> None:
-        if self._replica.differs is not None:
-            raise StoreError(self._replica.differs)
-
-
-def _record(outcome: Outcome) -> Record:
-    assert outcome.record is not None
-    return outcome.record
-
-
-def _id_of(decision: Any) -> int:
-    id_ = decision.id if isinstance(decision, Decision) else decision
-    if isinstance(id_, bool) or not isinstance(id_, int):
-        raise UnknownDecisionError(f"a Decision or its number is needed, but got {decision!r}")
-    return id_

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from threading import Condition
 
 from continuarm.store.protocol import MOST_READ
-from continuarm.store.records import Entry, Experiment, Outcome, Record, Snapshot
+from continuarm.store.records import Entry, Experiment, Outcome, Record, Snapshot, Token
 from continuarm.store.rules import (
     adoptable,
     appendable,
@@ -16,6 +16,8 @@ from continuarm.store.rules import (
     storable,
     storable_group,
     there_already,
+    token_taken,
+    token_unknown,
     unknown,
 )
 from continuarm.store.settling import Known, settle
@@ -44,6 +46,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._ledgers: dict[str, _Ledger] = {}
+        self._tokens: dict[str, Token] = {}
         self._changed = Condition()
 
     def _ledger(self, name: str) -> _Ledger:
@@ -160,6 +163,24 @@ class MemoryStore:
             ledger.known = Known.of(ledger.records)
             ledger.experiment = ledger.experiment._replace(begins=until)
             ledger.snapshots = kept
+
+    def add_token(self, token: Token) -> None:
+        """See `Store`."""
+        with self._changed:
+            if named(token.name) in self._tokens:
+                raise token_taken(token.name)
+            self._tokens[token.name] = token
+
+    def tokens(self) -> list[Token]:
+        """See `Store`."""
+        with self._changed:
+            return sorted(self._tokens.values())
+
+    def revoke_token(self, name: str) -> None:
+        """See `Store`."""
+        with self._changed:
+            if self._tokens.pop(name, None) is None:
+                raise token_unknown(name)
 
     def close(self) -> None:
         """See `Store`."""

@@ -9,7 +9,7 @@ durable.
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from continuarm.store.records import Entry, Experiment, Outcome, Record, Snapshot
+from continuarm.store.records import Entry, Experiment, Outcome, Record, Snapshot, Token
 
 __all__ = ["MOST_READ", "Store"]
 
@@ -81,6 +81,15 @@ class Store(Protocol):
 
         A snapshot of that position must be kept, because nothing else says what was before.
         """
+
+    def add_token(self, token: Token) -> None:
+        """Let somebody in; a name that is taken is refused."""
+
+    def tokens(self) -> list[Token]:
+        """Who is let in, by name."""
+
+    def revoke_token(self, name: str) -> None:
+        """Let somebody in no more; a name that is unknown is refused."""
 
     def close(self) -> None:
         """Let go of files and connections."""

@@ -13,6 +13,7 @@ __all__ = [
     "Outcome",
     "Record",
     "Snapshot",
+    "Token",
 ]
 
 # Why an entry was refused.
@@ -94,3 +95,17 @@ class Snapshot(NamedTuple):
     version: str
     digest: str
     state: bytes
+
+
+class Token(NamedTuple):
+    """Who may do what; the token itself is known to its owner alone.
+
+    scope : `"read"`, `"decide"` or `"admin"`, each of which may do what those before it may.
+    hashed : its SHA-256.
+    created : when, in seconds since 1970.
+    """
+
+    name: str
+    scope: str
+    hashed: str
+    created: float

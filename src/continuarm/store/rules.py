@@ -16,6 +16,8 @@ __all__ = [
     "storable",
     "storable_group",
     "there_already",
+    "token_taken",
+    "token_unknown",
     "unknown",
 ]
 
@@ -111,3 +113,13 @@ def adoptable(experiment: Experiment, records: Iterable[Record]) -> Iterator[Rec
         yield record
     if position != experiment.head:
         raise InputError(f"{experiment.head} records are needed, but got {position}")
+
+
+def token_taken(name: str) -> ExperimentConflictError:
+    """A token of this name is there."""
+    return ExperimentConflictError(f"a token needs a name that is free, but {name!r} is taken")
+
+
+def token_unknown(name: str) -> InputError:
+    """There is no token of this name."""
+    return InputError(f"a token must be there to be revoked, but {name!r} is not")

@@ -51,6 +51,16 @@ MIGRATIONS: Final = (
         )
         """,
     ),
+    (
+        """
+        CREATE TABLE tokens (
+            name TEXT NOT NULL PRIMARY KEY,
+            scope TEXT NOT NULL,
+            hashed TEXT NOT NULL UNIQUE,
+            created {float} NOT NULL
+        )
+        """,
+    ),
 )
 VERSION: Final = len(MIGRATIONS)
 

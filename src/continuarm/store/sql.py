@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Any, Protocol
 
 from continuarm.store.protocol import MOST_READ
-from continuarm.store.records import Entry, Experiment, Outcome, Record, Snapshot
+from continuarm.store.records import Entry, Experiment, Outcome, Record, Snapshot, Token
 from continuarm.store.rules import (
     adoptable,
     appendable,
@@ -19,6 +19,8 @@ from continuarm.store.rules import (
     storable,
     storable_group,
     there_already,
+    token_taken,
+    token_unknown,
     unknown,
 )
 from continuarm.store.settling import Known, settle
@@ -284,6 +286,31 @@ class SqlStore:
                 "DELETE FROM snapshots WHERE experiment = ? AND position < ?", number, until
             )
             session.run("UPDATE experiments SET begins = ? WHERE number = ?", until, number)
+
+    def add_token(self, token: Token) -> None:
+        """See `Store`."""
+        named(token.name)
+        with self.database.writing() as session:
+            added = session.run(
+                "INSERT INTO tokens (name, scope, hashed, created) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT DO NOTHING RETURNING name",
+                *token,
+            )
+        if not added:
+            raise token_taken(token.name)
+
+    def tokens(self) -> list[Token]:
+        """See `Store`."""
+        with self.database.reading() as session:
+            rows = session.run("SELECT name, scope, hashed, created FROM tokens")
+        return sorted(Token(*row) for row in rows)
+
+    def revoke_token(self, name: str) -> None:
+        """See `Store`."""
+        with self.database.writing() as session:
+            gone = session.run("DELETE FROM tokens WHERE name = ? RETURNING name", name)
+        if not gone:
+            raise token_unknown(name)
 
     def close(self) -> None:
         """See `Store`."""

@@ -14,6 +14,7 @@ from continuarm.store.records import (
     NEVER_ASKED,
     Entry,
     Snapshot,
+    Token,
 )
 
 __all__ = ["check_store"]
@@ -39,6 +40,7 @@ def check_store(make: Callable[[], Store]) -> None:
         _check_snapshots(store)
         _check_archive(store)
         _check_texts(store)
+        _check_tokens(store)
         names = [experiment.name for experiment in store.experiments()]
         before = {name: store.read(name, 0) for name in names}
     with closing(make()) as again:
@@ -183,6 +185,17 @@ def _check_texts(store: Store) -> None:
         _refuses(InputError, lambda entries=entries: store.append("texts", entries))  # type: ignore[misc]
         _refuses(InputError, lambda text=text: store.create("more", text))  # type: ignore[misc]
     assert store.experiment("texts").head == 0
+
+
+def _check_tokens(store: Store) -> None:
+    shop, page = Token("shop", "decide", "aa", 1.5), Token("page", "read", "bb", 2.5)
+    for token in (shop, page):
+        store.add_token(token)
+    assert store.tokens() == [page, shop], "tokens must be found by name"
+    _refuses(ExperimentConflictError, lambda: store.add_token(shop._replace(hashed="cc")))
+    store.revoke_token("shop")
+    assert store.tokens() == [page], "what is revoked must be gone"
+    _refuses(InputError, lambda: store.revoke_token("shop"))
 
 
 def _refuses(kind: type[Exception], verb: Callable[[], object]) -> None:

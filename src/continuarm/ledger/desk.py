@@ -1,0 +1,133 @@
+"""Desk: where requests to one experiment are answered from a replica, in one process.
+
+It writes what is to be appended, and reads what became of it. Appending is its caller's, so that a
+thread may wait for the disk, or an event loop go on.
+"""
+
+import os
+from typing import Any
+
+from continuarm.core.compiling import Array
+from continuarm.errors import (
+    AlreadyToldError,
+    ExpiredDecisionError,
+    KeyConflictError,
+    StoreError,
+    UnknownDecisionError,
+)
+from continuarm.ledger.entries import EXPIRED, entry_of, event_of, text_of
+from continuarm.ledger.replica import Replica
+from continuarm.live import events
+from continuarm.live.decision import Decision
+from continuarm.live.inputs import Context, Inputs
+from continuarm.live.limits import Within
+from continuarm.live.policy import Policy
+from continuarm.live.tokens import Tokens
+from continuarm.store.records import CLOSED_BEFORE, KEY_TAKEN, NEVER_ASKED, Entry, Outcome, Record
+
+__all__ = ["Desk"]
+
+COUNTER_BITS = 64  # of the number of a decision; those above tell who decided
+
+
+class Desk:
+    """Requests to one experiment."""
+
+    def __init__(self, replica: Replica) -> None:
+        self.replica = replica
+        self._number, self._counter, self._process = 0, 0, 0
+        beginning = replica.life.beginning
+        self.context, self.decision = beginning.context, beginning.decision
+
+    def forked(self) -> None:
+        """In a child process: its decisions have numbers of their own."""
+        self._process = 0
+
+    def asked(self, point: Array, within: Within | None, key: str | None) -> Entry:
+        """Decide from what is known by now."""
+        if self.replica.differs is not None:
+            raise StoreError(self.replica.differs)
+        event, _ = self.replica.life.decide(point, 0.0, within, draw=self._draw())
+        return entry_of(event, key, folded=self.replica.position)
+
+    def _draw(self) -> int:
+        """A number that no other decision has, in any process."""
+        if self._process != os.getpid():
+            number = self.replica.store.number(self.replica.name)
+            self._number, self._counter, self._process = number, 0, os.getpid()
+        self._counter += 1
+        return self._number << COUNTER_BITS | self._counter
+
+    def due(self) -> list[Entry]:
+        """That decisions are over their time, as the ledger's time has it, the oldest first."""
+        life = self.replica.life
+        silent = [id_ for id_ in life.open.all_due(life.now) if id_ not in life.open.held]
+        return [Entry(EXPIRED, "{}", closes=text_of(id_)) for id_ in silent]
+
+    def answer(self, outcome: Outcome, point: Array) -> Decision:
+        """The decision that was appended, or the one that has its key already."""
+        if outcome.refused not in (None, KEY_TAKEN):
+            raise StoreError(f"a decision must be new, but was {outcome.refused}")
+        decision = self._decision(_record(outcome))
+        if decision.context.tobytes() != point.tobytes():
+            raise KeyConflictError(
+                f"a key is for one decision, and that is for {decision.context.tolist()}, but got "
+                f"{point.tolist()}"
+            )
+        return decision
+
+    def _decision(self, record: Record) -> Decision:
+        event, names = event_of(record, 0.0), self.decision.names
+        if not isinstance(event, events.Asked):
+            raise KeyConflictError(
+                f"a key of a decision is needed, but {record.key!r} is another's"
+            )
+        name = self.replica.name
+        return Decision(event.id, event.context, event.value, names, name, event.role)
+
+    def told(self, decision: Any, payoff: Any, value: Context | None) -> Entry:
+        """That a payoff came."""
+        inputs = Inputs(self.replica.life, Tokens(), self.replica.name)
+        numbers = inputs.payoff(payoff), None, inputs.done(value)
+        return entry_of(events.Told(_id_of(decision), *numbers))
+
+    def forgotten(self, decision: Any) -> Entry:
+        """That it never will."""
+        return entry_of(events.Forgotten(_id_of(decision)))
+
+    def policy(self) -> Policy:
+        """A copy of the policy as it is now, to look into."""
+        return Policy.of_life(self.replica.life.copy(), name=self.replica.name)
+
+    def steered(self, verb: str, *given: Any) -> list[Entry]:
+        """What a verb that steers a policy, such as `pause`, would do."""
+        policy, happened = self.policy(), list[events.Event]()
+        policy.listen(happened.append)
+        getattr(policy, verb)(*given)
+        return [entry_of(event) for event in happened]
+
+    def closed(self, entry: Entry, outcome: Outcome) -> None:
+        """Refuse what could not be closed; the same closing again is none."""
+        if outcome.refused == NEVER_ASKED:
+            raise UnknownDecisionError(
+                f"the decision must have been handed out in {self.replica.name!r}, but "
+                f"{entry.closes} was not"
+            )
+        if outcome.refused == CLOSED_BEFORE:
+            before = _record(outcome)
+            if (before.kind, before.body) == (entry.kind, entry.body):
+                return
+            kind = ExpiredDecisionError if before.kind == EXPIRED else AlreadyToldError
+            raise kind(f"a decision is closed once, and {entry.closes} was {before.kind} before")
+
+
+def _record(outcome: Outcome) -> Record:
+    assert outcome.record is not None
+    return outcome.record
+
+
+def _id_of(decision: Any) -> int:
+    id_ = decision.id if isinstance(decision, Decision) else decision
+    if isinstance(id_, bool) or not isinstance(id_, int) or not 0 <= id_ < 2**128:
+        raise UnknownDecisionError(f"a Decision or its number is needed, but got {decision!r}")
+    return id_

@@ -1,0 +1,1 @@
+"""The decision service: contexts in, decisions out, payoffs back, over HTTP."""

@@ -1,0 +1,118 @@
+"""The application: all operations on the experiments of a store."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+from starlette.routing import Route
+
+from continuarm.errors import ContinuarmError
+from continuarm.service import messages
+from continuarm.service.deciding import Deciding
+from continuarm.service.experiments import Experiments
+from continuarm.service.http import HEADERS, JSON, Log, answered, encode, endpoint_of, print_line
+from continuarm.service.looking import Looking
+from continuarm.service.metrics import Metrics
+from continuarm.service.operations import openapi
+from continuarm.service.steering import Steering
+from continuarm.service.tokens import Doorkeeper
+
+__all__ = ["application"]
+
+MANY, ONE = "/v1/experiments", "/v1/experiments/{name}"
+MOST_A_SECOND = 10_000.0  # requests of one token
+TICK = 0.5  # seconds between two looks for what is over its time
+
+
+def application(
+    experiments: Experiments, *, rate: float = MOST_A_SECOND, log: Log = print_line
+) -> Starlette:
+    """The service on the experiments of a store.
+
+    rate : requests per second of one token.
+    """
+    operations = [
+        *Looking(experiments).operations(MANY, ONE),
+        *Steering(experiments).operations(ONE),
+        *Deciding(experiments).operations(ONE),
+    ]
+    door, metrics = Doorkeeper(experiments.store, rate), Metrics(experiments)
+    routes = [
+        Route(op.path, endpoint_of(op, door, _both(metrics, log)), methods=[op.method])
+        for op in operations
+    ]
+    health = _Health(experiments, metrics, encode(openapi(operations)))
+    handlers: Any = {404: _unknown, 405: _unknown, 500: _unknown}
+    return Starlette(
+        routes=[*routes, *health.routes()], lifespan=health.life, exception_handlers=handlers
+    )
+
+
+def _both(metrics: Metrics, log: Log) -> Log:
+    def noted(line: dict[str, Any]) -> None:
+        metrics.count(line)
+        log(line)
+
+    return noted
+
+
+class _Health:
+    """Whether it lives, whether it is ready, and what it counts."""
+
+    def __init__(self, experiments: Experiments, metrics: Metrics, page: bytes) -> None:
+        self._experiments, self._metrics, self._page = experiments, metrics, page
+        self._has_begun = False
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/healthz", self.alive),
+            Route("/readyz", self.ready),
+            Route("/metrics", self.counted),
+            Route("/openapi.json", self.described),
+        ]
+
+    @asynccontextmanager
+    async def life(self, app: Starlette) -> AsyncIterator[None]:
+        """Open what there is, look after what is over its time, and close it at the end."""
+        await asyncio.to_thread(self._experiments.open_all)
+        self._has_begun = True
+        clock = asyncio.create_task(self._pass_time())
+        yield
+        clock.cancel()
+        await asyncio.to_thread(self._experiments.close)
+
+    async def _pass_time(self) -> None:
+        while True:
+            await asyncio.sleep(TICK)
+            for running in self._experiments.all_running():
+                try:
+                    await running.pass_time()
+                except ContinuarmError:
+                    continue  # the store does not answer: the next look is soon
+
+    async def alive(self, request: HttpRequest) -> Response:
+        return answered({"alive": True})
+
+    async def ready(self, request: HttpRequest) -> Response:
+        running = self._experiments.all_running()
+        late = [one.name for one in running if one.lag > one.max_lag]
+        differ = [one.replica.differs for one in running if one.replica.differs is not None]
+        fit = self._has_begun and not late and not differ
+        return answered({"ready": fit, "behind": late, "differ": differ}, 200 if fit else 503)
+
+    async def counted(self, request: HttpRequest) -> Response:
+        content = await asyncio.to_thread(self._metrics.text)
+        return Response(content, 200, HEADERS, "text/plain; version=0.0.4")
+
+    async def described(self, request: HttpRequest) -> Response:
+        return Response(self._page, 200, HEADERS, JSON)
+
+
+async def _unknown(request: HttpRequest, error: Exception) -> Response:
+    status = getattr(error, "status_code", 500)
+    word = {404: "unknown-path", 405: "unknown-method"}.get(status, "failed")
+    return answered(messages.Refusal(word, f"{request.method} {request.url.path}"), status)

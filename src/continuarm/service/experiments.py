@@ -1,0 +1,96 @@
+"""Experiments: those of a store that this process has opened, and how one is made."""
+
+import asyncio
+from threading import Lock
+from typing import Any
+
+from starlette.requests import Request as HttpRequest
+
+from continuarm.box import Box
+from continuarm.errors import SettingsError
+from continuarm.ledger.shared import begun
+from continuarm.live.named import makes
+from continuarm.live.policy import Policy
+from continuarm.service.messages import Edges, NewExperiment
+from continuarm.service.running import Running
+from continuarm.sets import Polytope
+from continuarm.store.protocol import Store
+
+__all__ = ["Experiments"]
+
+POLICIES = ("recommended",)
+OPTIONS = {"start", "reach", "memory", "ttl", "ttl_seconds", "missing", "share", "max_move"}
+
+
+class Experiments:
+    """The experiments of a store."""
+
+    def __init__(self, store: Store, *, max_lag: float = 5.0) -> None:
+        self.store, self._max_lag = store, max_lag
+        self._running: dict[str, Running] = {}
+        self._opening = Lock()
+
+    def create(self, name: str, new: NewExperiment) -> bool:
+        """Make an experiment, or find the same; whether it is new."""
+        known = {experiment.name for experiment in self.store.experiments()}
+        begun(policy_of(new), self.store, name)
+        return name not in known
+
+    def find(self, name: str) -> Running:
+        """An experiment of the store, running."""
+        with self._opening:
+            if name not in self._running:
+                self._running[name] = Running(self.store, name, self._max_lag)
+            return self._running[name]
+
+    async def running(self, request: HttpRequest) -> Running:
+        """That of a request's path."""
+        name: str = request.path_params["name"]
+        found = self._running.get(name)
+        return await asyncio.to_thread(self.find, name) if found is None else found
+
+    def archive(self, name: str) -> None:
+        """Let nothing be decided in an experiment any more."""
+        self.store.archive(name)
+        with self._opening:
+            gone = self._running.pop(name, None)
+        if gone is not None:
+            gone.close()
+
+    def names(self) -> list[str]:
+        """The names of all."""
+        return [experiment.name for experiment in self.store.experiments()]
+
+    def open_all(self) -> None:
+        """Have all running that are not archived."""
+        for experiment in self.store.experiments():
+            if not experiment.archived and experiment.head > 0:
+                self.find(experiment.name)
+
+    def all_running(self) -> list[Running]:
+        """Those that run in here."""
+        return list(self._running.values())
+
+    def close(self) -> None:
+        """Let all go, and the store."""
+        for running in self.all_running():
+            running.close()
+        self.store.close()
+
+
+def policy_of(new: NewExperiment) -> Policy:
+    """The policy that an experiment begins with."""
+    if new.policy not in POLICIES:
+        raise SettingsError(f"`policy` must be one of {list(POLICIES)}, but got {new.policy!r}")
+    unknown = sorted(set(new.options) - OPTIONS)
+    if unknown:
+        raise SettingsError(f"`options` may be {sorted(OPTIONS)}, but got {unknown}")
+    options: dict[str, Any] = dict(new.options)
+    policy: Policy = makes(new.policy, _box(new.context), _box(new.decision), **options)
+    return policy
+
+
+def _box(edges: Edges) -> Box:
+    box = Box(edges.low, edges.high, edges.names, spacing=edges.spacing, ending=edges.ending)
+    found: Any = Polytope(box, edges.rows) if edges.rows else box
+    return found  # type: ignore[no-any-return]

@@ -1,0 +1,206 @@
+"""What is said over HTTP, as types: they check requests, and make the OpenAPI page."""
+
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+__all__ = [
+    "Answer",
+    "Answers",
+    "BinSays",
+    "Bins",
+    "Closing",
+    "Closings",
+    "Done",
+    "ExperimentSays",
+    "Experiments",
+    "Explained",
+    "Forget",
+    "Lines",
+    "Log",
+    "NewExperiment",
+    "Payoff",
+    "Recommendation",
+    "Refusal",
+    "Request",
+]
+
+MOST_AT_ONCE = 1000  # contexts or payoffs in a batch
+MOST_DIMENSIONS = 1000
+Text = Annotated[str, Meta(min_length=1, max_length=200)]
+Numbers = Annotated[list[float], Meta(max_length=MOST_DIMENSIONS)]
+Values = dict[Text, float] | Numbers  # by name, or in order
+Id = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
+
+
+class Edges(Struct, forbid_unknown_fields=True):
+    """A box: the lowest and the highest value of each coordinate, and their names.
+
+    spacing, ending : allowed values, as for `ca.Box`; rows: coupled limits, as for `ca.Polytope`,
+    such as `"small <= large - 0.5"`. Both are for decisions.
+    """
+
+    low: Numbers
+    high: Numbers
+    names: Annotated[list[Text], Meta(max_length=MOST_DIMENSIONS)] | None = None
+    spacing: float | Numbers | None = None
+    ending: float | Numbers | None = None
+    rows: Annotated[list[Text], Meta(max_length=MOST_DIMENSIONS)] | None = None
+
+
+class NewExperiment(Struct, forbid_unknown_fields=True):
+    """What an experiment is made of; `options` are those of the policy."""
+
+    context: Edges
+    decision: Edges
+    policy: Text = "recommended"
+    options: dict[Text, Any] = {}
+
+
+class ExperimentSays(Struct):
+    """An experiment as it is now."""
+
+    name: str
+    archived: bool
+    events: int
+    asked: int
+    told: int
+    open: int
+    expired: int
+    forgotten: int
+    bins: int
+    paused: bool
+    mean_payoff: float | None
+    settings: dict[str, Any]
+
+
+class Experiments(Struct):
+    """The names of all experiments."""
+
+    experiments: list[str]
+
+
+class Request(Struct, forbid_unknown_fields=True):
+    """A decision is wanted: for one context, or for each of several.
+
+    within : limits for some coordinates, by name: `{"price": [3.0, 4.5]}`.
+    key : unique per experiment: a second try with it gets the same decision. Several: one each.
+    """
+
+    context: Values | UnsetType = UNSET
+    contexts: Annotated[list[Values], Meta(max_length=MOST_AT_ONCE)] | UnsetType = UNSET
+    within: dict[Text, tuple[float, float]] | None = None
+    key: Text | None = None
+    keys: Annotated[list[Text], Meta(max_length=MOST_AT_ONCE)] | None = None
+
+
+class Refusal(Struct, omit_defaults=True):
+    """Why something was not done: a word for programs, a sentence for people."""
+
+    error: str
+    message: str
+    field: str | None = None
+
+
+class Answer(Struct, omit_defaults=True):
+    """A decision, and the number under which its payoff is told; or why there is none."""
+
+    id: str | None = None
+    decision: dict[str, float] | None = None
+    role: str | None = None
+    refused: Refusal | None = None
+
+
+class Answers(Struct):
+    """One answer for each context, in order."""
+
+    decisions: list[Answer]
+
+
+class Payoff(Struct, forbid_unknown_fields=True):
+    """What a decision paid; `value` is what was really done, if it was something else."""
+
+    id: Id | UnsetType = UNSET
+    payoff: float | UnsetType = UNSET
+    value: Values | None = None
+    payoffs: Annotated[list["OnePayoff"], Meta(max_length=MOST_AT_ONCE)] | UnsetType = UNSET
+
+
+class OnePayoff(Struct, forbid_unknown_fields=True):
+    """One of several."""
+
+    id: Id
+    payoff: float
+    value: Values | None = None
+
+
+class Forget(Struct, forbid_unknown_fields=True):
+    """Payoffs that will never come: one, or several."""
+
+    id: Id | UnsetType = UNSET
+    ids: Annotated[list[Id], Meta(max_length=MOST_AT_ONCE)] | UnsetType = UNSET
+
+
+class Closing(Struct, omit_defaults=True):
+    """What became of one: it is durable, or why it was refused."""
+
+    id: str
+    done: bool
+    refused: Refusal | None = None
+
+
+class Closings(Struct):
+    """One for each, in order."""
+
+    closed: list[Closing]
+
+
+class Done(Struct):
+    """It is done, and durable."""
+
+    done: bool = True
+
+
+class Log(Struct, forbid_unknown_fields=True):
+    """The log of an older rule: columns by name, those of context and decision, and `payoff`."""
+
+    columns: dict[Text, Annotated[list[float], Meta(max_length=100_000)]]
+
+
+class BinSays(Struct):
+    """One bin: contexts from low to high, and what was learned for them."""
+
+    id: int
+    low: list[float]
+    high: list[float]
+    asked: int
+    told: int
+    best: dict[str, float]
+    frozen: bool
+
+
+class Bins(Struct):
+    """The bins, in the order in which they were made."""
+
+    bins: list[BinSays]
+
+
+class Explained(Struct):
+    """Numbers by name, and `text` that needs no other."""
+
+    text: str | None = None
+
+
+class Lines(Struct):
+    """One event, on a line of its own."""
+
+    position: int
+    time: float
+    event: str
+    id: str | None = None
+
+
+class Recommendation(Struct):
+    """The best decision known now."""
+
+    decision: dict[str, float]

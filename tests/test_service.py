@@ -1,0 +1,290 @@
+"""The service: a real server on a real store, spoken to over HTTP."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import continuarm as ca
+from continuarm.ledger import SharedPolicy
+from continuarm.service.operations import openapi
+from continuarm.service.tokens import issue
+from continuarm.store import open_store
+from tests.postgresql import _free_port as free_port
+
+PRICES = {
+    "policy": "recommended",
+    "context": {"low": [18, 0], "high": [90, 250000], "names": ["age", "income"]},
+    "decision": {"low": [1], "high": [9], "names": ["price"]},
+    "options": {"ttl_seconds": 7200, "share": 0.1, "start": [4.0]},
+}
+CUSTOMER = {"age": 37, "income": 52000}
+HERE = "/v1/experiments/prices"
+
+
+class Server:
+    """`continuarm serve` in a process of its own."""
+
+    def __init__(self, store: str | Path, *options: str) -> None:
+        self.port = free_port()
+        command = [sys.executable, "-m", "continuarm", "serve", "--store", str(store)]
+        self.process = subprocess.Popen(
+            [*command, "--port", str(self.port), *options], stderr=subprocess.PIPE, text=True
+        )
+        os.set_blocking(self.process.stderr.fileno(), False)  # type: ignore[union-attr]
+        self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=120.0)
+
+    def ready(self) -> "Server":
+        until = time.monotonic() + 300.0
+        while time.monotonic() < until and self.process.poll() is None:
+            try:
+                if self.client.get("/readyz").status_code == 200:
+                    return self
+            except httpx.TransportError:
+                pass
+            time.sleep(0.05)
+        raise AssertionError("the server must become ready")
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> str:
+        self.process.send_signal(how)
+        os.set_blocking(self.process.stderr.fileno(), True)  # type: ignore[union-attr]
+        _, log = self.process.communicate(timeout=60)
+        self.client.close()
+        return log
+
+    def __enter__(self) -> "Server":
+        return self.ready()
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.stop(signal.SIGKILL)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    with Server(tmp_path_factory.mktemp("service") / "shop.db") as server:
+        made = server.client.put(HERE, json=PRICES)
+        assert made.status_code == 201, made.text
+        yield server.client
+
+
+def test_contexts_go_in_decisions_come_out_payoffs_come_back(service: httpx.Client) -> None:
+    asked = service.post(f"{HERE}/decisions", json={"context": CUSTOMER, "key": "order-17"})
+    assert asked.status_code == 200
+    answer = asked.json()
+    assert set(answer) == {"id", "decision", "role"}
+    again = service.post(f"{HERE}/decisions", json={"context": CUSTOMER, "key": "order-17"})
+    assert again.json() == answer
+    other = service.post(
+        f"{HERE}/decisions", json={"context": {"age": 38, "income": 1}, "key": "order-17"}
+    )
+    assert (other.status_code, other.json()["error"]) == (409, "key-conflict")
+    told = service.post(f"{HERE}/payoffs", json={"id": answer["id"], "payoff": 1.5})
+    assert told.json() == {"id": answer["id"], "done": True}
+    same = service.post(f"{HERE}/payoffs", json={"id": answer["id"], "payoff": 1.5})
+    assert same.status_code == 200
+    another = service.post(f"{HERE}/payoffs", json={"id": answer["id"], "payoff": 2.5})
+    assert (another.status_code, another.json()["error"]) == (409, "closed-before")
+    unknown = service.post(f"{HERE}/payoffs", json={"id": "f" * 32, "payoff": 2.5})
+    assert (unknown.status_code, unknown.json()["error"]) == (404, "unknown-decision")
+    why = service.get(f"{HERE}/explain/{answer['id']}").json()
+    assert "price" in why["text"]
+
+
+def test_a_batch_says_what_became_of_each(service: httpx.Client) -> None:
+    contexts = [CUSTOMER, {"age": 7, "income": 1}, CUSTOMER]
+    asked = service.post(f"{HERE}/decisions", json={"contexts": contexts}).json()["decisions"]
+    assert [set(answer) for answer in asked] == [
+        {"id", "decision", "role"},
+        {"refused"},
+        {"id", "decision", "role"},
+    ]
+    assert asked[1]["refused"]["message"] == "`18.0 <= age <= 90.0` must hold, but got 7.0"
+    told = service.post(
+        f"{HERE}/payoffs",
+        json={"payoffs": [{"id": asked[0]["id"], "payoff": 1}, {"id": "0" * 32, "payoff": 1}]},
+    ).json()["closed"]
+    assert [one["done"] for one in told] == [True, False]
+    gone = service.post(f"{HERE}/forget", json={"ids": [asked[2]["id"]]})
+    assert gone.json()["closed"][0]["id"] == asked[2]["id"]
+
+
+def test_everybody_may_look(service: httpx.Client) -> None:
+    assert service.get("/v1/experiments").json() == {"experiments": ["prices"]}
+    says = service.get(HERE).json()
+    assert says["asked"] == says["told"] + says["open"] + says["forgotten"] + says["expired"]
+    query = {"age": 37, "income": 52000}
+    best = service.get(f"{HERE}/recommendation", params=query).json()
+    assert 1.0 <= best["decision"]["price"] <= 9.0
+    assert "age 37" in service.get(f"{HERE}/explain", params=query).json()["text"]
+    [bin_] = service.get(f"{HERE}/bins").json()["bins"]
+    assert bin_["told"] == says["told"]
+    assert service.get(f"{HERE}/uplift").json()["counted"] >= 0
+    reader = ca.Reader(service.get(f"{HERE}/export").text)
+    assert reader.decide(query) == pytest.approx(list(best["decision"].values()))
+    lines = service.get(f"{HERE}/events", params={"after": 1}).text.splitlines()
+    assert [json.loads(line)["position"] for line in lines] == list(range(2, says["events"] + 1))
+    counted = service.get("/metrics").text
+    assert f'continuarm_asked{{experiment="prices"}} {says["asked"]}' in counted
+    assert 'continuarm_request_seconds_bucket{verb="decisions",le="+Inf"}' in counted
+
+
+def test_what_happens_is_streamed(service: httpx.Client) -> None:
+    with service.stream("GET", f"{HERE}/stream") as stream:
+        asked = service.post(f"{HERE}/decisions", json={"context": CUSTOMER}).json()
+        for line in stream.iter_lines():
+            if line.startswith("data: "):
+                event = json.loads(line.removeprefix("data: "))
+                break
+    assert (event["event"], event["id"]) == ("asked", asked["id"])
+
+
+def test_an_administrator_steers(service: httpx.Client) -> None:
+    assert service.post(f"{HERE}/pause").json() == {"done": True}
+    _until(lambda: service.get(HERE).json()["paused"])
+    asked = service.post(f"{HERE}/decisions", json={"context": CUSTOMER}).json()
+    assert (asked["role"], asked["decision"]) == ("incumbent", {"price": 4.0})
+    service.post(f"{HERE}/resume")
+    _until(lambda: not service.get(HERE).json()["paused"])
+    [bin_] = service.get(f"{HERE}/bins").json()["bins"]
+    service.post(f"{HERE}/bins/{bin_['id']}/freeze")
+    _until(lambda: service.get(f"{HERE}/bins").json()["bins"][0]["frozen"])
+    service.post(f"{HERE}/bins/{bin_['id']}/unfreeze")
+    _until(lambda: not service.get(f"{HERE}/bins").json()["bins"][0]["frozen"])
+    refused = service.post(f"{HERE}/bins/99/freeze")
+    assert refused.status_code == 422
+
+
+def _until(holds: Any) -> None:
+    until = time.monotonic() + 10.0
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+BAD: list[tuple[str, str, Any, int]] = [
+    ("PUT", HERE, PRICES | {"options": {"reach": 0.3}}, 409),
+    ("PUT", "/v1/experiments/other", PRICES | {"policy": "static-kwsa"}, 422),
+    ("PUT", "/v1/experiments/other", PRICES | {"options": {"rng": 1}}, 422),
+    ("PUT", "/v1/experiments/other", PRICES | {"more": 1}, 400),
+    ("PUT", "/v1/experiments/" + "x" * 101, PRICES, 422),
+    ("POST", f"{HERE}/decisions", {}, 422),
+    ("POST", f"{HERE}/decisions", {"context": {"age": 37}}, 422),
+    ("POST", f"{HERE}/decisions", {"context": {"age": False, "income": 1}}, 400),
+    ("POST", f"{HERE}/decisions", {"context": CUSTOMER, "within": {"price": [5, 4]}}, 422),
+    ("POST", f"{HERE}/decisions", {"context": CUSTOMER, "key": ""}, 400),
+    ("POST", f"{HERE}/decisions", {"contexts": [CUSTOMER], "keys": ["a", "b"]}, 422),
+    ("POST", f"{HERE}/payoffs", {"id": "1", "payoff": 1}, 400),
+    ("POST", f"{HERE}/payoffs", {"payoff": 1}, 422),
+    ("POST", "/v1/experiments/nobodys/decisions", {"context": CUSTOMER}, 404),
+    ("GET", f"{HERE}/events?after=-1", None, 422),
+    ("GET", f"{HERE}/recommendation?age=much&income=1", None, 422),
+    ("GET", "/v2", None, 404),
+    ("DELETE", "/v1/experiments", None, 405),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "status"), BAD)
+def test_bad_requests_get_one_line_and_change_nothing(
+    service: httpx.Client, method: str, path: str, body: Any, status: int
+) -> None:
+    before = service.get(HERE).json()["events"]
+    answer = service.request(method, path, json=body)
+    assert answer.status_code == status, answer.text
+    assert set(answer.json()) <= {"error", "message", "field"}
+    assert "\n" not in answer.json()["message"]
+    assert service.get(HERE).json()["events"] == before
+
+
+def test_bodies_that_are_no_json_or_too_large_are_refused(service: httpx.Client) -> None:
+    json_ = {"content-type": "application/json"}
+    for content, headers, status in (
+        (b"{", json_, 400),
+        (b'{"context": [NaN, 1]}', json_, 400),
+        (b'{"context": [37, 1]}', {"content-type": "text/plain"}, 400),
+        (b" " * 2_000_000, json_, 413),
+    ):
+        answer = service.post(f"{HERE}/decisions", content=content, headers=headers)
+        assert answer.status_code == status
+
+
+def test_the_openapi_page_describes_what_there_is(service: httpx.Client) -> None:
+    page = service.get("/openapi.json").json()
+    assert page["openapi"] == "3.1.0"
+    assert set(page["paths"][f"{HERE.replace('prices', '{name}')}/decisions"]) == {"post"}
+    assert openapi([])["paths"] == {}
+
+
+def test_tokens_let_in_who_may(tmp_path: Path) -> None:
+    where = tmp_path / "shop.db"
+    with closing(open_store(where)) as store:
+        tokens = {scope: issue(store, scope, scope) for scope in ("read", "decide", "admin")}
+    with Server(where) as server:
+
+        def tried(scope: str | None, method: str, path: str, body: Any = None) -> int:
+            headers = (
+                {} if scope is None else {"authorization": f"Bearer {tokens.get(scope, scope)}"}
+            )
+            return server.client.request(method, path, json=body, headers=headers).status_code
+
+        assert tried(None, "PUT", HERE, PRICES) == tried("guessed", "PUT", HERE, PRICES) == 401
+        assert tried("read", "PUT", HERE, PRICES) == tried("decide", "PUT", HERE, PRICES) == 403
+        assert tried("admin", "PUT", HERE, PRICES) == 201
+        asked = {"context": CUSTOMER}
+        assert tried("read", "POST", f"{HERE}/decisions", asked) == 403
+        assert tried("decide", "POST", f"{HERE}/decisions", asked) == 200
+        assert tried("read", "GET", HERE) == 200
+        assert tried(None, "GET", HERE) == 401
+        assert tried(None, "GET", "/healthz") == 200
+        with closing(open_store(where)) as store:
+            store.revoke_token("decide")
+        _until(lambda: tried("decide", "POST", f"{HERE}/decisions", asked) == 401)
+        log = server.stop()
+    assert all(token not in log for token in tokens.values())
+    assert "52000" not in log, "contexts are not logged"
+
+
+def test_what_others_can_reach_needs_tokens(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "continuarm", "serve", "--store", str(tmp_path / "shop.db")]
+    done = subprocess.run([*command, "--host", "0.0.0.0"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "without tokens a server listens on loopback" in done.stderr
+
+
+def test_two_servers_that_are_killed_lose_nothing(tmp_path: Path) -> None:
+    """Decisions and payoffs through two servers on one file, one of them killed at a time."""
+    where, waiting = tmp_path / "shop.db", list[str]()
+    acknowledged: dict[str, set[str]] = {"asked": set(), "told": set()}
+    servers = [Server(where).ready(), Server(where).ready()]
+    assert servers[0].client.put(HERE, json=PRICES).status_code == 201
+    for round_ in range(2):
+        for k in range(20):
+            client = servers[(round_ + k) % 2].client
+            asked = client.post(f"{HERE}/decisions", json={"contexts": [CUSTOMER] * 3}).json()
+            ids = [answer["id"] for answer in asked["decisions"]]
+            acknowledged["asked"] |= set(ids)
+            waiting += ids
+            told = [{"id": waiting.pop(0), "payoff": 1.5} for _ in range(2)]
+            closed = client.post(f"{HERE}/payoffs", json={"payoffs": told}).json()["closed"]
+            acknowledged["told"] |= {one["id"] for one in closed if one["done"]}
+        killed = servers.pop(0)
+        killed.stop(signal.SIGKILL)
+        servers.append(Server(where).ready())
+    for server in servers:
+        server.stop()
+    with closing(open_store(where)) as store:
+        records = store.read("prices", 0, 10**6)
+        assert acknowledged["asked"] <= {record.opens for record in records}
+        assert acknowledged["told"] == {r.closes for r in records if r.kind == "told"}
+        policy = SharedPolicy(store, "prices").policy()
+    assert policy.stats().asked == len(acknowledged["asked"])
+    assert policy.stats().told == len(acknowledged["told"])
