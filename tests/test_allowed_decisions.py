@@ -282,7 +282,8 @@ DECIMAL = st.decimals(-5, 5, places=2).map(float)
 def guarded(draw: st.DrawFn) -> tuple[ca.Polytope, Surface, Array, Array]:
     """A polytope around a point, in decimals, a surface and limits of a request around it."""
     d = draw(st.integers(1, 4))
-    steps = draw(st.lists(st.sampled_from([0.0, 0.0, 0.05, 0.25, 1.0, 1 / 3, 1e-9]), min_size=d, max_size=d))
+    step = st.sampled_from([0.0, 0.0, 0.05, 0.25, 1.0, 1 / 3, 1e-9])
+    steps = draw(st.lists(step, min_size=d, max_size=d))
     low = np.array(draw(st.lists(DECIMAL, min_size=d, max_size=d)))
     box = ca.Box(low, low + draw(st.sampled_from([2.0, 7.3, 100.0])), spacing=steps)
     inside = box.nearest(box.from_unit(draw(_vector(d, 0, 1))))
