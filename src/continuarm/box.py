@@ -108,7 +108,7 @@ class Box:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Box cannot be changed, but `{name}` was assigned")
 
-    def __getstate__(self) -> tuple[Any, ...]:
+    def __getstate__(self) -> Any:
         """What `Box(*state)` is made of; spacing and ending only where there is one."""
         edges = self.low.tolist(), self.high.tolist(), list(self.names) if self.named else None
         if not self.spaced:
@@ -116,11 +116,11 @@ class Box:
         ends = [e if s else None for s, e in zip(self.spacing, self.ending, strict=True)]
         return *edges, list(self.spacing), ends
 
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
+    def __setstate__(self, state: Any) -> None:
         self.__init__(*state)  # type: ignore[misc]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Box) and self.__getstate__() == other.__getstate__()
+        return type(other) is Box and self.__getstate__() == other.__getstate__()
 
     def __hash__(self) -> int:
         return hash((self.low.tobytes(), self.high.tobytes(), self.names, self.spacing))
@@ -138,7 +138,7 @@ class Box:
 
     def same_edges(self, other: "Box") -> bool:
         """Whether another box has the same edges, whatever its names."""
-        return self.__getstate__()[:2] == other.__getstate__()[:2]
+        return np.array_equal(self.low, other.low) and np.array_equal(self.high, other.high)
 
     @property
     def spaced(self) -> bool:

@@ -19,12 +19,14 @@ from continuarm.core.compiling import (
     compile_entry,
     compiled,
     copy_into,
+    fill,
     tuple_type,
     unpack,
 )
 from continuarm.core.draws import chance, fill_normal
 from continuarm.core.guards import allowed_start, hand_out, kind_of
-from continuarm.core.learners.protocol import view
+from continuarm.core.guards import limits as guarded
+from continuarm.core.learners.protocol import best, view
 from continuarm.core.partitions.protocol import locate
 from continuarm.core.request import EMPTY, FREE, FROZEN, FULL, INCUMBENT, Free, Region, Request
 from continuarm.core.scaling import from_unit, to_unit
@@ -150,8 +152,8 @@ def answer_entry(partition_class: type, learner_class: type, guard_class: type =
 
     Returns the row that answers, whether its bin is made, the ticket, and the bin's number (0: not
     made); or as the ticket the dimension in which the context is outside, below OUTSIDE, or EMPTY.
-    Where the decision is the incumbent's, the ticket is INCUMBENT, and where the bin is frozen
-    FROZEN; then `value` is not to be used.
+    Where the decision is the incumbent's, the ticket is INCUMBENT, and only a guard fills `value`;
+    where the bin is frozen it is FROZEN, and `value` is not to be used.
 
     With contexts to recommend for, it fills the best decisions known for them instead; `starts`
     are one each, or the incumbent's. One entry does both, because most of the code is the same,
@@ -187,6 +189,8 @@ def answer_entry(partition_class: type, learner_class: type, guard_class: type =
             return 0, False, EMPTY, 0
         if limits.share > 0.0 and chance(key, draw, server) < limits.share:
             row, made = engine.seat(pcfg, lcfg, state, here, begin)
+            if guarded(limits.guard):
+                unscale_decision(setup, region, begin, here.work, value)
             return row, made, INCUMBENT, int(state.rows[row, SERIAL]) if made else 0
         fill_normal(key, draw, server, here.xi)
         wish = region, begin, limits.reach
@@ -201,6 +205,26 @@ def answer_entry(partition_class: type, learner_class: type, guard_class: type =
     asked_for = tuple_type(MATRIX, MATRIX, MATRIX)
     found = tuple_type(_WHOLE, _FLAG, _WHOLE, _WHOLE)
     signature = found(*COMMON, limits_type(guard_class), given, asked_for)
+    return compile_entry(entry, signature, classes=(partition_class, learner_class, guard_class))
+
+
+@cache
+def middle_entry(partition_class: type, learner_class: type, guard_class: type = Free) -> Any:
+    """Fill the best decision that a row knows for the middle of its bin, in units."""
+
+    def entry(setup, state, room, limits, given):  # type: ignore[no-untyped-def]
+        lcfg, here = unpack(learner_class, setup.learner), laid_out(setup, room)
+        known, start, value = given
+        region = Region(limits.low, limits.high, limits.whole, limits.guard)
+        fill(here.u, 0.0)
+        _, begin = allowed_start(limits.guard, region, start, here.start, here.work)
+        request = Request(here.u, region, begin, limits.reach, here.xi)
+        best(lcfg, known, request, here.work, here.best)
+        if not unscale_decision(setup, region, here.best, here.work, value):
+            unscale_decision(setup, region, begin, here.work, value)
+
+    given = tuple_type(VECTOR, VECTOR, VECTOR)
+    signature = types.void(*COMMON, limits_type(guard_class), given)
     return compile_entry(entry, signature, classes=(partition_class, learner_class, guard_class))
 
 

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.core.errors import NumbaError
 
-from continuarm.core import entries
+from continuarm.core import entries, guarded
 from continuarm.core.compiling import Array, code_of, in_python, pack
 from continuarm.core.draws import Key
 from continuarm.core.entries import Limits, Setup
+from continuarm.core.guarded import Guarded
 from continuarm.core.learners import protocol as learner
 from continuarm.core.partitions import protocol as partition
-from continuarm.core.request import ALONE, FREE, FULL, NOTHING, Region, Request
+from continuarm.core.request import ALONE, EMPTY, FREE, FULL, NOTHING, Free, Region, Request
 from continuarm.core.state import (
     CLOCK,
     COUNTS,
@@ -42,7 +43,7 @@ from continuarm.core.state import (
 )
 from continuarm.errors import PolicyError, SettingsError
 
-__all__ = ["Limits", "Model", "ModelBin", "Rule", "limits_of"]
+__all__ = ["Limits", "Model", "ModelBin", "NothingAllowed", "Rule", "limits_of"]
 
 WORD = 2**64 - 1
 NO_RULE: Array = np.empty(0)
@@ -51,6 +52,10 @@ NO_KEY: Key = np.zeros(2, np.uint64)
 NOT_DRAWN = (NO_KEY, 0, 0, NO_RULE, NO_RULE, NO_RULE)
 At = Callable[[Array], Array]  # what the incumbent would do for a context, on the unit cubes
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # of a terminal
+
+
+class NothingAllowed(Exception):
+    """Limits and guard together leave nothing."""
 
 
 class ModelBin(NamedTuple):
@@ -76,10 +81,10 @@ class Rule(NamedTuple):
     frozen: bool
 
 
-def limits_of(start: Array, reach: float = 0.0) -> Limits:
+def limits_of(start: Array, reach: Array | float = 0.0) -> Limits:
     """No limit but the cube."""
-    dy = len(start)
-    return Limits(np.zeros(dy), np.ones(dy), start, np.full(dy, reach), NO_RULE, True, 0.0)
+    low, high = np.zeros(len(start)), np.ones(len(start))
+    return Limits(low, high, start, reach * high, NO_RULE, True, 0.0)
 
 
 class Model:
@@ -89,18 +94,32 @@ class Model:
     ----------
     pcfg, lcfg : the configurations of partition and learner.
     context, decision : the edges of the boxes, `(2, dx)` and `(2, dy)`.
+    guard : what else limits decisions.
     """
 
     state: State
     room: Array
 
-    def __init__(self, pcfg: Any, lcfg: Any, context: Array, decision: Array) -> None:
+    def __init__(
+        self,
+        pcfg: Any,
+        lcfg: Any,
+        context: Array,
+        decision: Array,
+        *,
+        guard: Free | Guarded = FREE,
+    ) -> None:
         _check_kind("partition", pcfg, partition.Partition)
         _check_kind("learner", lcfg, learner.Learner)
         if partition.by_evidence(pcfg) and not learner.scores(lcfg):
             raise SettingsError(
                 f"{_kind(pcfg)} needs a learner that says how well it foresaw a payoff, "
                 f"but got {_kind(lcfg)}"
+            )
+        if isinstance(guard, Guarded) and not learner.code(lcfg).guarded(lcfg):
+            raise SettingsError(
+                f"{_kind(lcfg)} decides for any value of a box, but got coupled limits or a "
+                "spacing: take `SurfaceSampling`"
             )
         self.pcfg, self.lcfg = pcfg, lcfg
         self.dx, self.dy = context.shape[1], decision.shape[1]
@@ -111,7 +130,10 @@ class Model:
         self.setup = Setup(pack(pcfg), pack(lcfg), shape, bounds)
         rows = np.zeros((2, HEAD + width))
         self.state = State(empty_counts(), partition.empty(pcfg), rows, learner.empty_pool(lcfg))
-        self.room = np.zeros(room_for(self.dx, self.dy, draws, width, learner.scratch(lcfg)))
+        self.scratch = learner.scratch(lcfg)
+        self.scratch += guarded.room(guard) if isinstance(guard, Guarded) else 0
+        self.guard_class = type(guard)
+        self.room = np.zeros(room_for(self.dx, self.dy, draws, width, self.scratch))
         self.counts_asking = learner.counts_asking(lcfg)
         self.stands_alone = learner.stands_alone(lcfg)
         self.uses_gradient = learner.code(lcfg).uses_gradient
@@ -122,7 +144,9 @@ class Model:
         if not name.endswith("_entry"):
             raise AttributeError(name)
         try:
-            entry = getattr(entries, name)(*self.classes)
+            guarded = name in ("answer_entry", "middle_entry")
+            classes = self.deciding_classes if guarded else self.classes
+            entry = getattr(entries, name)(*classes)
         except NumbaError as error:
             raise PolicyError(
                 f"{_kind(self.pcfg)} and {_kind(self.lcfg)} must be code that Numba compiles, "
@@ -130,6 +154,11 @@ class Model:
             ) from error
         setattr(self, name, entry)
         return entry
+
+    @property
+    def deciding_classes(self) -> tuple[Any, Any, Any]:
+        """What selects the code that decides: partition, learner, guard."""
+        return (*self.classes, self.guard_class)
 
     def copy(self) -> "Model":
         """An independent model in the same state."""
@@ -266,7 +295,9 @@ class Model:
         starts = np.empty((0, self.dy)) if starts is None else starts
         if len(contexts) > 0:
             wanted = (contexts, starts, values)
-            self.answer_entry(self.setup, self.state, self.room, limits, NOT_DRAWN, wanted)
+            own = self.setup, self.state, self.room
+            if self.answer_entry(*own, limits, NOT_DRAWN, wanted)[2] == EMPTY:
+                raise NothingAllowed
         return values
 
     def view(
@@ -293,6 +324,8 @@ class Model:
 
     def explain(self, context: Array, limits: Limits) -> dict[str, Any]:
         """The bin of a context, as a box on the unit cube, and the learner's numbers in it."""
+        centre = self._allowed_centre(context, limits)
+        limits = limits._replace(guard=FREE)
         low, high = self.setup.bounds[2 * self.dx :].reshape(2, self.dy)
         seen = np.zeros(2 * self.dx + 4 * self.dy)
         row, made, _ = self.view(context, limits, low, seen)
@@ -308,25 +341,41 @@ class Model:
             "high": here.high.tolist(),
             "payoffs": int(rows[row, TOLD]) if made else 0,
             "frozen": bool(made and in_python(is_frozen)(self.state, row)),
-            **learner.explain(self.lcfg, known.copy(), request),
+            **learner.explain(self.lcfg, known.copy(), request, centre),
         }
         best = low + np.array(found["centre"]) * (high - low)
         how = self.view(context, limits, np.minimum(np.maximum(best, low), high), seen)[2]
         found["early"] = how == learner.EARLY
         return found | (viewed(seen[2 * self.dx :], low, high) if how in learner.VIEWED else {})
 
+    def _allowed_centre(self, context: Array, limits: Limits) -> Array | None:
+        """The best decision known that a guard allows, on the unit cube; None: there is none."""
+        if limits.guard is FREE:
+            return None
+        value = self.recommend(context[None, :], limits)[0]
+        low, high = self.setup.bounds[2 * self.dx :].reshape(2, self.dy)
+        return np.asarray((value - low) / (high - low))
+
     def _best(self, row: int, limits: Limits, start: Array) -> Array:
         """The best decision in the middle of a bin, in units."""
-        region = Region(limits.low, limits.high, limits.whole)
-        request = Request(np.zeros(self.dx), region, start, limits.reach, np.zeros(0))
-        y, work = np.empty(self.dy), np.empty(learner.scratch(self.lcfg))
         known = self.state.rows[row, HEAD:]
         if row == 0 and self.state.counts[TEMPLATE] == 0.0:
             known = np.empty(int(self.setup.shape[3]))
             learner.init(self.lcfg, known, start)
+        if limits.guard is not FREE:
+            return self._allowed_best(known, limits, start)
+        region = Region(limits.low, limits.high, limits.whole)
+        request = Request(np.zeros(self.dx), region, start, limits.reach, np.zeros(0))
+        y, work = np.empty(self.dy), np.empty(learner.scratch(self.lcfg))
         learner.best(self.lcfg, known, request, work, y)
         low, high = self.setup.bounds[2 * self.dx :].reshape(2, self.dy)
         return np.asarray(np.minimum(np.maximum(low + y * (high - low), low), high))
+
+    def _allowed_best(self, known: Array, limits: Limits, start: Array) -> Array:
+        value = np.empty(self.dy)
+        given = known.copy(), start, value
+        self.middle_entry(self.setup, self.state, self.room, limits, given)
+        return value
 
     def rules(self, limits: Limits, start_at: At | None = None) -> list[Rule]:
         """What `recommend` follows; of several boxes that hold a context the last one counts."""

@@ -28,6 +28,7 @@ from continuarm.live.abilities import (
 )
 from continuarm.own_code import OwnCode
 from continuarm.problems import Problem
+from continuarm.sets import is_guarded
 
 __all__ = ["Run", "run_of", "sloped"]
 
@@ -80,9 +81,12 @@ class CompiledRun:
         self.life, self.problem = policy.life, streams.problem
         model, problem = self.life.model, streams.problem
         self.late: Ring | None = None
-        self.loop = loops.run_entry(*model.classes)
+        self.loop = loops.run_entry(*model.deciding_classes)
         if not problem.feedback.at_once or policy.missing is not None:
-            self.loop, self.late = loops.run_late_entry(*model.classes), Ring(policy, horizon)
+            self.loop, self.late = (
+                loops.run_late_entry(*model.deciding_classes),
+                Ring(policy, horizon),
+            )
         functions = np.array(problem.addresses(sloped=model.uses_gradient), np.int64)
         key = self.life.beginning.key
         self.world = loops.World(self.life.limits, functions, key, streams.noise)
@@ -228,11 +232,13 @@ class LiveRun:
         return decision, expected, (payoff, slope)
 
     def _inside(self, value: Any) -> Array:
+        name = name_of(self.policy)
         try:
-            return self.problem.decision.point(value)
+            point = self.problem.decision.point(value)
         except InputError as error:
-            name = name_of(self.policy)
             raise PolicyError(f"{name} must decide inside its box, where {error}") from None
+        _check_allowed(name, self.problem, point[None, :])
+        return point
 
     def _tell(self, decision: Any, payoff: float, slope: Array | None) -> None:
         with self.learning:
@@ -246,6 +252,17 @@ class LiveRun:
         if self.late is not None and isinstance(self.policy, ForgetsOpen):
             with self.learning:
                 self.policy.forget_all()
+
+
+def _check_allowed(name: str, problem: Problem, decisions: Array) -> None:
+    """Refuse what coupled limits or a spacing do not allow."""
+    if not is_guarded(problem.decision):
+        return
+    for value in decisions:
+        if not problem.decision.allows(value):
+            raise PolicyError(
+                f"{name} must decide as {problem.decision!r} allows, but got {value.tolist()}"
+            )
 
 
 class BlockRun:
@@ -263,6 +280,7 @@ class BlockRun:
         contexts = block.contexts[start:stop]
         with self.deciding:
             decisions = self.problem.decision.points(self.policy.decide_many(contexts))
+            _check_allowed(name_of(self.policy), self.problem, decisions)
         regrets = self.problem.best_many(contexts)[1] - self.problem.mean_many(contexts, decisions)
         soundness.check_regrets(self.problem, contexts, regrets)
         self.least = min(self.least, float(regrets.min(initial=0.0)))

@@ -23,6 +23,7 @@ from continuarm.live.abilities import CompiledPolicy, DecidesAtOnce, LivePolicy,
 from continuarm.live.named.by_name import maker_of
 from continuarm.problems import Problem
 from continuarm.problems import problem as problem_named
+from continuarm.sets import same_set
 
 __all__ = ["simulate"]
 
@@ -139,7 +140,7 @@ def _maker(policy: Any, problem: Problem, horizon: int) -> Callable[[np.random.G
 def _check_fit(policy: Any, problem: Problem) -> None:
     for option in ("context", "decision"):
         own, world = getattr(policy, option, None), getattr(problem, option)
-        if isinstance(own, Box) and not own.same_edges(world):
+        if isinstance(own, Box) and not same_set(own, world):
             raise SettingsError(
                 f"policy and problem must have the same {option} box, but got {own} and {world}"
             )

@@ -50,7 +50,7 @@ def doubt(problem: Problem, contexts: Array, best: Array, least: float) -> str |
         return None
     units = np.random.default_rng(0).random((len(contexts), problem.decision.dim))
     blind = problem.mean_many(contexts, problem.decision.from_unit(units))
-    lost, found = float(np.abs(best - blind).mean()), problem.sources.best_decision is None
+    lost, found = float(np.abs(best - blind).mean()), problem.searches
     slack = SLACK * lost + ROUNDING * float(np.abs(best).max()) + (SLACK if found else 0.0)
     if least >= -slack:
         return None

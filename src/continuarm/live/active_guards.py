@@ -12,6 +12,7 @@ import numpy as np
 from continuarm.box import Box
 from continuarm.core.compiling import Array
 from continuarm.live.events import SHARED, WHILE_FROZEN, WHILE_PAUSED
+from continuarm.sets import Polytope
 from continuarm.words import box_in_words, label_of, listed, number_in_words, values_in_words
 
 __all__ = ["Case", "Guard", "active_guards", "allowed"]
@@ -93,7 +94,38 @@ def _pause(case: Case) -> Guard | None:
     return Guard("pause", "every decision is what is done today", True) if case.paused else None
 
 
-GUARDS: tuple[Callable[[Case], Guard | None], ...] = (_reach, _within, _frozen, _share, _pause)
+def _spacing(case: Case) -> Guard | None:
+    box = case.decision
+    if not box.spaced:
+        return None
+    parts = [
+        f"{label_of(name, box)} in steps of {step:g}{f' that end in {end:g}' if end else ''}"
+        for name, step, end in zip(box.names, box.spacing, box.ending, strict=True)
+        if step
+    ]
+    return Guard("spacing", listed(parts), False)
+
+
+def _coupled(case: Case) -> Guard | None:
+    """An equality sets every decision; an inequality those that lie at its edge."""
+    decision = case.decision
+    if not isinstance(decision, Polytope):
+        return None
+    sides = np.abs(decision.A) @ decision.span
+    held = decision.A @ case.value >= decision.b - AT_AN_EDGE * sides
+    says = listed([f"`{text}`" for text in decision.texts])
+    return Guard("coupled limits", says, bool(held.any()) or len(decision.equal[1]) > 0)
+
+
+GUARDS: tuple[Callable[[Case], Guard | None], ...] = (
+    _reach,
+    _within,
+    _spacing,
+    _coupled,
+    _frozen,
+    _share,
+    _pause,
+)
 
 
 def active_guards(case: Case) -> list[Guard]:

@@ -30,6 +30,7 @@ from continuarm.live.events import (
 )
 from continuarm.live.inputs import finite
 from continuarm.live.life import Life
+from continuarm.live.limits import Within
 from continuarm.live.view import sizes
 
 __all__ = ["check", "check_bin", "check_reference"]
@@ -141,9 +142,11 @@ def _asked(life: Life, event: Asked) -> None:
             raise InputError(
                 f"{event.value.tolist()} must lie within limits, but got {event.limits.tolist()}"
             )
+    if not decision.allows(event.value):
+        raise InputError(f"{event.value.tolist()} must be allowed by {decision!r}, but is not")
     if event.role == INCUMBENTS:
-        low, high = (decision.low, decision.high) if event.limits is None else event.limits
-        if not (event.value == np.minimum(np.maximum(event.start, low), high)).all():
+        within = None if event.limits is None else Within(*event.limits)
+        if not (event.value == life.incumbents(event.context, within, event.start)).all():
             raise InputError(
                 f"the incumbent's decision must be the start {event.start.tolist()} within "
                 f"limits, but got {event.value.tolist()}"

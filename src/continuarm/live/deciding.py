@@ -9,9 +9,11 @@ from continuarm.core.compiling import Array
 from continuarm.core.draws import Key
 from continuarm.core.entries import OUTSIDE
 from continuarm.core.learners.protocol import LearnerOptions
-from continuarm.core.model import NO_RULE, At, Limits, Model, Rule
+from continuarm.core.model import NO_RULE, At, Limits, Model, NothingAllowed, Rule
 from continuarm.core.partitions.protocol import PartitionOptions
-from continuarm.core.request import ALONE, FROZEN, INCUMBENT, NOTHING
+from continuarm.core.request import ALONE, EMPTY, FREE, FROZEN, INCUMBENT, NOTHING
+from continuarm.errors import InputError
+from continuarm.live.allowing import narrowed, nothing_allowed
 from continuarm.live.events import (
     BEST,
     EXPLORED,
@@ -111,8 +113,13 @@ class Deciding:
             limits = limits._replace(start=decision.to_unit(start), rule=NO_RULE)
         if within is None:
             return limits
-        low, high = (decision.to_unit(decision.point(e)) for e in (within.low, within.high))
-        return limits._replace(low=low, high=high, whole=False)
+        low, high = (decision.point(edge) for edge in within)
+        if self.is_guarded:
+            found = narrowed(limits, Within(low, high))
+            if found is None:
+                raise nothing_allowed(decision, within)
+            return found
+        return limits._replace(low=decision.to_unit(low), high=decision.to_unit(high), whole=False)
 
     def near(self, context: Array, within: Within | None, start: Array | None) -> Within | None:
         """The limits of a request, and of what it has to stay near to."""
@@ -146,16 +153,20 @@ class Deciding:
         row, made, ticket, bin_ = model.decide(context, beginning.key, id_, limits, value, does)
         if ticket <= OUTSIDE:
             beginning.context.refuse(context, OUTSIDE - ticket)
+        if ticket == EMPTY:
+            raise self._nothing_allowed(within)
         role, frozen = BEST if ticket == NOTHING else EXPLORED, ticket == FROZEN
         if ticket == INCUMBENT:
-            value, role, ticket = does.copy(), INCUMBENTS, self.ticket_of(INCUMBENTS)
+            role, ticket = INCUMBENTS, self.ticket_of(INCUMBENTS)
+            value = value if self.is_guarded else does.copy()
         elif frozen:
-            [value], role = model.recommend(context[None, :], limits), BEST
+            [value], role = self._recommend(context[None, :], limits, within), BEST
             ticket = NOTHING
-        value = inside(within, value)
+        if not self.is_guarded:
+            value = inside(within, value)
         centre, why, view = None, None, None
         if explained:
-            centre = inside(within, model.recommend(context[None, :], limits)[0])
+            centre = self._recommend(context[None, :], limits, within)[0]
             why, view = self._view(context, limits, value, id_, role)
             why = WHILE_FROZEN if frozen and why is not None else why
         asked = (id_, context, value, at, role, bin_, centre, does, allowed, why, view)
@@ -185,13 +196,60 @@ class Deciding:
     ) -> Array:
         """The best decisions known for contexts `(n, dx)`; starts are given for a function."""
         units = None if starts is None else self.beginning.decision.to_unit(starts)
-        return inside(within, self.model.recommend(contexts, self.limits_within(within), units))
+        return self._recommend(contexts, self.limits_within(within), within, units)
+
+    def check_within(self, context: Array, within: Within | None, start: Array | None) -> None:
+        """Refuse limits that leave nothing."""
+        limits = self.limits_within(within, start)
+        if within is not None and self.is_guarded:
+            self._recommend(context[None, :], limits, within)
+
+    def _recommend(
+        self, contexts: Array, limits: Limits, within: Within | None, units: Array | None = None
+    ) -> Array:
+        try:
+            values = self.model.recommend(contexts, limits, units)
+        except NothingAllowed:
+            raise self._nothing_allowed(within) from None
+        return values if self.is_guarded else inside(within, values)
+
+    def _nothing_allowed(self, within: Within | None) -> InputError:
+        decision = self.beginning.decision
+        return nothing_allowed(decision, within or Within(decision.low, decision.high))
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether more than a box limits its decisions."""
+        return self.limits.guard is not FREE
+
+    def incumbents(self, context: Array, within: Within | None, start: Array) -> Array:
+        """What is decided for a context where the incumbent would do `start`, in units."""
+        if not self.is_guarded:
+            return inside(within, start.copy())
+        value = self.nearest_allowed(context, within, start)
+        if value is None:
+            raise self._nothing_allowed(within)
+        return value
+
+    def nearest_allowed(self, context: Array, within: Within | None, value: Array) -> Array | None:
+        """With a guard: the allowed decision that is nearest, in units; None: there is none."""
+        whole = self.limits_within(None, value)._replace(share=1.0)
+        limits = whole if within is None else narrowed(whole, within)
+        if limits is None:
+            return None
+        nearest = np.empty(self.model.dy)
+        found = self.model.decide(context, self.beginning.key, 0, limits, nearest, value.copy())
+        return None if found[2] == EMPTY else nearest
 
     def explain(
         self, context: Array, within: Within | None = None, start: Array | None = None
     ) -> dict[str, Any]:
         """The numbers behind a decision for a context."""
-        return self.model.explain(context, self.limits_within(within, start))
+        limits = self.limits_within(within, start)
+        try:
+            return self.model.explain(context, limits)
+        except NothingAllowed:
+            raise self._nothing_allowed(within) from None
 
 
 def inside(within: Within | None, values: Array) -> Array:

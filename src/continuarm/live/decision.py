@@ -25,10 +25,12 @@ class Decision:
     policy : a token of the policy that handed it out.
     role : why it was made: `"explored"`; `"best"`, where limits left nothing to learn or the bin
         is frozen; or `"incumbent"`, as the `start` would have it.
+    projected : whether what the incumbent would do is not allowed, and `value` is the nearest
+        decision that is.
     event : the event that handed it out, if somebody listened; not in its JSON.
     """
 
-    __slots__ = ("context", "event", "id", "names", "policy", "role", "value")
+    __slots__ = ("context", "event", "id", "names", "policy", "projected", "role", "value")
 
     def __init__(
         self,
@@ -39,6 +41,7 @@ class Decision:
         policy: object = None,
         role: str = "explored",
         event: Asked | None = None,
+        projected: bool = False,
     ) -> None:
         self.id = id
         self.context = context
@@ -47,6 +50,7 @@ class Decision:
         self.policy = policy
         self.role = role
         self.event = event
+        self.projected = projected
 
     def as_dict(self) -> dict[str, float]:
         """The value by name."""
@@ -62,6 +66,7 @@ class Decision:
                 "names": list(self.names),
                 "policy": self.policy,
                 "role": self.role,
+                "projected": self.projected,
             }
         )
 
@@ -76,17 +81,19 @@ class Decision:
         try:
             found = json.loads(text)
             id_, policy, names = found["id"], found["policy"], found["names"]
-            role = found["role"]
+            role, projected = found["role"], found["projected"]
             context, value = (np.array(found[key], np.float64) for key in ("context", "value"))
             whole = isinstance(id_, int) and not isinstance(id_, bool)
             named = isinstance(names, list) and all(isinstance(name, str) for name in names)
             if (policy is not None and not isinstance(policy, str)) or not isinstance(role, str):
                 raise ValueError
+            if not isinstance(projected, bool):
+                raise ValueError
             if not whole or not named or context.ndim != 1 or value.shape != (len(names),):
                 raise ValueError
         except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
             raise InputError(f"a decision in JSON is needed, but got {text!r}") from None
-        return cls(id_, context, value, tuple(names), policy, role)
+        return cls(id_, context, value, tuple(names), policy, role, None, projected)
 
     def __repr__(self) -> str:
         return f"Decision(id={self.id}, value={self.value.tolist()})"

@@ -33,7 +33,8 @@ def of_context(policy: Shell, point: Array, within: Within | None) -> Explanatio
     limits = None if near is None else np.array(near)
     today = policy.life.incumbent.at(point)
     case = _case(policy, centre, centre, None, limits, found)
-    return explained(Known(policy.context, point, case, today, None, False, found))
+    moved = policy.gate.alone(policy.life.incumbents, point, within, today)
+    return explained(Known(policy.context, point, case, today, moved, None, False, found))
 
 
 def of_decision(policy: Shell, what: Decision | Asked) -> Explanation:
@@ -42,14 +43,16 @@ def of_decision(policy: Shell, what: Decision | Asked) -> Explanation:
     for box, value in ((policy.context, event.context), (policy.decision, event.value)):
         box.point(value)
     centre, then = event.centre, event.view is not None
+    within = None if event.limits is None else Within(*event.limits)
     if centre is None or event.view is None:
-        within = None if event.limits is None else Within(*event.limits)
         found = policy.gate.alone(_now, policy, event.context, within, event.start, event.value)
         centre = np.array(found["centre"])
     else:
         found = _then(policy, event, event.view)
     case = _case(policy, event.value, centre, event.why, event.limits, found)
-    return explained(Known(policy.context, event.context, case, event.start, event, then, found))
+    point, today = event.context, event.start
+    moved = policy.gate.alone(policy.life.incumbents, point, within, today)
+    return explained(Known(policy.context, point, case, today, moved, event, then, found))
 
 
 def _of_open(policy: Shell, decision: Decision) -> Asked:
@@ -115,6 +118,9 @@ def _now(
     centre = decision.from_unit(found["centre"])
     low, high = life.near(point, within, start) or (decision.low, decision.high)
     found["centre"] = np.clip(centre, low, high).tolist()
+    if life.is_guarded:
+        starts = None if start is None else start[None, :]
+        found["centre"] = life.recommend(point[None, :], within, starts)[0].tolist()
     if value is not None and "peak" in found:
         seen = np.zeros(sizes(context.dim, decision.dim)[1] - 1)
         life.model.view(point, life.limits_within(within, start), value, seen)

@@ -57,6 +57,7 @@ class Explanation(dict[str, Any]):
 class Known(NamedTuple):
     """What an explanation is made of.
 
+    allowed_start : the decision nearest to the start that is allowed.
     asked : the decision's event; None: what would be best for a context.
     then : whether `found` is as of when it was asked.
     found : what is known, in units but for slopes and curvatures, which are on the unit cube.
@@ -66,6 +67,7 @@ class Known(NamedTuple):
     point: Array
     case: Case
     start: Array
+    allowed_start: Array
     asked: Asked | None
     then: bool
     found: dict[str, Any]
@@ -86,6 +88,7 @@ def explained(known: Known) -> Explanation:
         "centre": case.centre.tolist(),
         "away": (case.value - case.centre).tolist(),
         "start": known.start.tolist(),
+        "allowed_start": known.allowed_start.tolist(),
         "names": list(decision.names),
         "box": [decision.low.tolist(), decision.high.tolist()],
         "allowed": allowed(case).tolist(),
@@ -133,6 +136,9 @@ def _distance(case: Case) -> str:
 def _lines(found: dict[str, Any], known: Known) -> list[str]:
     case, past = known.case, known.then
     lines = [f"What is done today is {values_in_words(known.start, case.decision)}."]
+    if (known.start != known.allowed_start).any():
+        nearest = values_in_words(known.allowed_start, case.decision)
+        lines.append(f"That is not allowed here; the nearest decision that is: {nearest}.")
     where, has = box_in_words(found["low"], found["high"], known.context), "had" if past else "has"
     lines.append(f"Its bin, {where}, {has} learned {found['payoffs']:,} payoffs of its own.")
     if "peak" in found:

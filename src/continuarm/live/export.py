@@ -9,6 +9,7 @@ from continuarm.core.model import Rule
 from continuarm.live.deciding import Rules
 from continuarm.live.incumbent import Affine
 from continuarm.live.reader import VERSION
+from continuarm.sets import plain_allowed
 
 __all__ = ["export"]
 
@@ -16,7 +17,7 @@ __all__ = ["export"]
 def export(name: str, rules: list[Rules], max_move: Array | None) -> str:
     """The table in JSON; boxes of bins are on the unit cube, `best` and `start` in units."""
     start, *_ = rules[0]
-    table = {
+    table: dict[str, Any] = {
         "format": "continuarm table",
         "version": VERSION,
         "policy": name,
@@ -24,6 +25,9 @@ def export(name: str, rules: list[Rules], max_move: Array | None) -> str:
         "decision": _box(start.decision),
         **_learned(*rules[0]),
     }
+    allowed = plain_allowed(start.decision)
+    if allowed["guarded"]:
+        table["allowed"] = allowed
     if max_move is not None:
         table["max_move"] = max_move.tolist()
     if len(rules) > 1:

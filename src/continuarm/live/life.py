@@ -18,6 +18,7 @@ from continuarm.core.numbered_bins import with_frozen
 from continuarm.core.request import FULL
 from continuarm.errors import InputError
 from continuarm.live import log_rule, warm_start
+from continuarm.live.allowing import guard_of, guarded, with_steps
 from continuarm.live.closings import EXPIRED, FORGOTTEN, TOLD, Note
 from continuarm.live.deciding import Beginning, Deciding, Seat
 from continuarm.live.events import (
@@ -57,7 +58,8 @@ class Life(Deciding):
         learner = beginning.learner.configured(context.dim, decision.dim)
         partition = beginning.partition.configured(context.dim, learner)
         edges = (np.array([box.low, box.high]) for box in (context, decision))
-        self.model = Model(partition, learner, *edges)
+        guard = guard_of(decision)
+        self.model = Model(partition, learner, *edges, guard=guard)
         self.open = OpenDecisions(beginning.waiting)
         timeless = beginning.waiting.ttl_seconds is None
         self.now = 0.0 if timeless else -np.inf  # the latest time of an event
@@ -69,8 +71,8 @@ class Life(Deciding):
         self.learned_before = 0  # the first decision asked after what was learned last
         self.paused = False
         self.comparison = Comparison(beginning.share)
-        unlimited = limits_of(np.full(decision.dim, 0.5), reach(learner))
-        self.limits = unlimited._replace(share=beginning.share)
+        unlimited = limits_of(np.full(decision.dim, 0.5), with_steps(decision, reach(learner)))
+        self.limits = guarded(unlimited._replace(share=beginning.share), guard)
         self.follow(beginning.start or always(context, decision, decision.centre))
 
     def copy(self, key: Key | None = None) -> "Life":
@@ -285,7 +287,7 @@ class Life(Deciding):
             return self.incumbent, self.limits.reach
         rule = log_rule.rule_of(self.beginning.context, self.beginning.decision, contexts, values)
         spread = log_rule.reach_of(rule, contexts, values, LEAST_OF_REACH * own)
-        return self.beginning.start or rule, spread
+        return self.beginning.start or rule, with_steps(self.beginning.decision, spread)
 
     def _unit(self, start: Array) -> Array:
         if start is self.constant:

@@ -1,8 +1,9 @@
 """max_move: decisions stay near a reference, which is what was known when it was last renewed.
 
 It is soft: where it and the limits of a request leave nothing, the nearest of these limits is
-taken. What is done today is not moved by it, neither while paused nor for the incumbent's share.
-A life without `max_move` pays nothing for it.
+taken, and with coupled limits or a spacing the allowed decision nearest to the reference. What is
+done today is not moved by it, neither while paused nor for the incumbent's share. A life without
+`max_move` pays nothing for it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ from continuarm.core.learners.protocol import empty_pool
 from continuarm.core.model import Limits, Model
 from continuarm.core.state import State
 from continuarm.errors import SavedFileError, SettingsError
-from continuarm.live.deciding import Beginning, Rules, Seat, inside
+from continuarm.live.deciding import Beginning, Rules, Seat
 from continuarm.live.events import INCUMBENTS, Asked, Event, ReferenceRenewed
 from continuarm.live.incumbent import Incumbent
 from continuarm.live.life import Life
@@ -85,7 +86,11 @@ class LifeNearReference(Life):
         assert move is not None
         middle = self.reference_at(context, start)
         ends = middle - move, middle + move
-        return Within(*(np.minimum(np.maximum(end, low), high) for end in ends))
+        near = Within(*(np.minimum(np.maximum(end, low), high) for end in ends))
+        if not self.is_guarded or self.nearest_allowed(context, near, middle) is not None:
+            return near
+        value = self.incumbents(context, within, middle)
+        return Within(value, value)
 
     def decide(
         self,
@@ -105,7 +110,8 @@ class LifeNearReference(Life):
         )
         if event.role == INCUMBENTS:
             limits = None if within is None else np.array([within.low, within.high])
-            event = event._replace(value=inside(within, event.start.copy()), limits=limits)
+            value = self.incumbents(context, within, event.start)
+            event = event._replace(value=value, limits=limits)
         return event, seat
 
     def recommend(

@@ -167,7 +167,7 @@ class Policy(Guarded):
         at = 0.0 if life.beginning.waiting.ttl_seconds is None else self._time(now)
         if life.open.is_due(at):
             self.context.point(given)  # what is refused gives up nothing
-            life.limits_within(within)
+            life.check_within(given, within, start)
             life.apply(events.TimePassed(at))
         listened = bool(self._listeners)
         event, seat = life.decide(given, at, within, start=start, explained=listened)
@@ -176,7 +176,8 @@ class Policy(Guarded):
         life.ask(event, seat)
         names, token = self.decision.names, self._tokens.newest
         handed_out = event if listened else None
-        return Decision(event.id, given, event.value, names, token, event.role, handed_out)
+        moved = event.role == events.INCUMBENTS and not np.array_equal(event.value, event.start)
+        return Decision(event.id, given, event.value, names, token, event.role, handed_out, moved)
 
     def tell(
         self,

@@ -48,6 +48,12 @@ class Reader:
         self.start: dict[str, Any] = table["start"]
         self.max_move: Vector | None = table.get("max_move")
         self.reference: dict[str, Any] | None = table.get("reference")
+        self._guard: Any = None
+        if "allowed" in table:  # coupled limits, or spaced values
+            from continuarm.live.reader_guard import guard_of
+
+            low, high = self.decision["low"], self.decision["high"]
+            self._guard = guard_of(table["allowed"], low, high)
 
     def decide(self, context: Mapping[str, float] | Sequence[float] = ()) -> Vector:
         """The best decision known for a context, as `recommend` would answer."""
@@ -59,6 +65,8 @@ class Reader:
         ends = list(zip(middle, self.max_move, low, high, strict=True))
         low = [min(max(v - move, a), b) for v, move, a, b in ends]
         high = [min(max(v + move, a), b) for v, move, a, b in ends]
+        if self._guard is not None:
+            low, high = self._guard.near(low, high, middle)
         return self._best(self.start, self.bins, point, low, high)
 
     def _reference(self, point: Vector) -> Vector:
@@ -86,14 +94,17 @@ class Reader:
                 for v, low, high in zip(x, bin_["low"], bin_["high"], strict=True)
             ):
                 found = bin_
+        begin = self._start(start, point, found.get("cells"))
+        if self._guard is not None:
+            return _guarded(self._guard.between(low, high), found, x, begin)
         ends = _to_unit(self.decision, low), _to_unit(self.decision, high)
         if "terms" not in found and "start" not in found:
             value = list(found["best"])
             return [min(max(v, a), b) for v, a, b in zip(value, low, high, strict=True)]
         if "start" in found:
-            unit = self._start(start, point, found.get("cells"))
+            unit = begin
         elif "trust" in found:
-            unit = _centre_of(found, x, self._start(start, point), *ends)
+            unit = _centre_of(found, x, begin, *ends)
         else:
             unit = _peak_of(found, x, *ends)
         box = zip(unit, self.decision["low"], self.decision["high"], low, high, strict=True)
@@ -303,6 +314,22 @@ def _peak_of(bin_: dict[str, Any], x: Vector, low: Vector, high: Vector) -> Vect
     return _tried(bin_, _highest(terms, *ends))
 
 
+def _guarded(guard: Any, bin_: dict[str, Any], x: Vector, start: Vector) -> Vector:
+    """The same where more than a box limits decisions, in units."""
+    v0 = guard.nearest([2.0 * s - 1.0 for s in start])
+    if "start" in bin_:
+        return list(guard.value(v0, v0))
+    if "terms" not in bin_:
+        return list(guard.value(guard.nearest(guard.scaled(bin_["best"])), v0))
+    u, (lowest, highest) = _within_bin(bin_, x), bin_["tried"]
+    terms = _terms(bin_, u)
+    low = [max(a, min(2.0 * t - 1.0, s)) for a, t, s in zip(guard.low, lowest, v0, strict=True)]
+    high = [min(b, max(2.0 * t - 1.0, s)) for b, t, s in zip(guard.high, highest, v0, strict=True)]
+    best = guard.highest(terms, low, high, v0)
+    v = _surest(bin_, u, terms, v0, best) if "trust" in bin_ else best
+    return list(guard.value([0.0 if one != one else one for one in v], v0))
+
+
 def _centre_of(
     bin_: dict[str, Any], x: Vector, start: Vector, bottom: Vector, top: Vector
 ) -> Vector:
@@ -313,7 +340,13 @@ def _centre_of(
     lows, highs = zip(lowest, start, bottom, strict=True), zip(highest, start, top, strict=True)
     low = [2.0 * max(min(a, s), edge) - 1.0 for a, s, edge in lows]
     high = [2.0 * min(max(b, s), edge) - 1.0 for b, s, edge in highs]
-    best = _highest(terms, low, high)
+    moved = _surest(bin_, u, terms, v0, _highest(terms, low, high))
+    middle = [0.5 if v != v else 0.5 + 0.5 * v for v in moved]  # numbers too large give no peak
+    return [min(max(v, 0.0), 1.0) for v in middle]
+
+
+def _surest(bin_: dict[str, Any], u: Vector, terms: Vector, v0: Vector, best: Vector) -> Vector:
+    """The surest point on the way, in [-1, 1]."""
     a, b = _way(bin_, u, v0, best)
     gain, bend = _dot(terms, a), _dot(terms, b)
     aa, ab, bb = _spread(bin_, a, b)
@@ -326,9 +359,7 @@ def _centre_of(
         if bound > most:
             most, at = bound, t
     at = 1.0 if sure else at
-    moved = [s + at * (v - s) for s, v in zip(v0, best, strict=True)]
-    middle = [0.5 if v != v else 0.5 + 0.5 * v for v in moved]  # numbers too large give no peak
-    return [min(max(v, 0.0), 1.0) for v in middle]
+    return [s + at * (v - s) for s, v in zip(v0, best, strict=True)]
 
 
 def _way(bin_: dict[str, Any], u: Vector, v0: Vector, best: Vector) -> tuple[Vector, Vector]:

@@ -29,6 +29,7 @@ from continuarm.live.life import Life
 from continuarm.live.near_reference import LifeNearReference, life_of, move_of
 from continuarm.live.open_decisions import BIN, NUMBER, Open, Waiting
 from continuarm.live.uplift import checked_share, tally_of
+from continuarm.sets import set_of
 
 __all__ = ["from_bytes", "to_bytes"]
 
@@ -159,7 +160,7 @@ def _restore_reference(life: Life, arrays: Arrays) -> None:
 
 
 def _beginning(header: dict[str, Any], arrays: Arrays) -> Beginning:
-    context, decision = Box(*header["context"]), Box(*header["decision"])
+    context, decision = Box(*header["context"]), set_of(header["decision"])
     ttl, ttl_seconds, missing = header["waiting"]
     missing = None if missing is None else finite(missing)
     key, given = arrays["key"], checks.flag("start_given", header["start_given"])

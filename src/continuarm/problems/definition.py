@@ -16,6 +16,7 @@ from continuarm.problems.feedback import AT_ONCE, feedback
 from continuarm.problems.functions import (
     Functions,
     Sources,
+    allowed_entry,
     best_entry,
     check_best,
     gradient_address,
@@ -24,6 +25,7 @@ from continuarm.problems.functions import (
     prepare,
     prepare_gradient,
 )
+from continuarm.sets import allowed_of, is_guarded
 
 __all__ = ["Problem"]
 
@@ -150,6 +152,26 @@ class Problem:
         other.feedback = feedback(delay, lost)
         return other
 
+    def allowing(self, decision: Box) -> "Problem":
+        """The same problem where only some decisions of its box are allowed.
+
+        decision : a `Polytope`, or a `Box` with a spacing, that has the edges of the problem's
+            own. The best decision is the best allowed one, which is found numerically.
+
+        >>> def profit(x, y):
+        ...     return -((y[0] - 0.3) ** 2)
+        >>> world = Problem(context=Box.unit(0), decision=Box.unit(1), mean_payoff=profit)
+        >>> world.allowing(Box([0], [1], spacing=0.25)).best_decision([])
+        array([0.25])
+        """
+        if not isinstance(decision, Box) or not self.decision.same_edges(decision):
+            raise SettingsError(
+                f"what is allowed must be a set in {self.decision!r}, but got {decision!r}"
+            )
+        other = copy(self)
+        other.decision = decision
+        return other
+
     @property
     def functions(self) -> Functions:
         """The functions as the simulator calls them, compiled and checked on first use."""
@@ -255,13 +277,24 @@ class Problem:
         """The mean payoff of the best decision."""
         return float(self.best_many(self.context.point(context)[None, :])[1][0])
 
+    @property
+    def searches(self) -> bool:
+        """Whether the best decision is found numerically."""
+        return self.sources.best_decision is None or is_guarded(self.decision)
+
     def best_many(self, contexts: Array) -> tuple[Array, Array]:
         """Best decisions `(n, dy)` and their mean payoffs `(n,)` for contexts `(n, dx)`."""
         functions, bounds = self.functions, (self.decision.low.copy(), self.decision.high.copy())
         decisions, payoffs = np.empty((len(contexts), self.decision.dim)), np.empty(len(contexts))
+        guard = allowed_of(self.decision)
         arrays = *bounds, contexts, decisions, payoffs
         with OwnCode(ProblemError, self.promise):
             if not functions.compiled:
+                if guard.guarded:
+                    raise ProblemError(
+                        "where decisions are guarded, a problem's functions must be compiled, "
+                        f"but those of {self.name} cannot be"
+                    )
                 for t, x in enumerate(contexts):
                     functions.best(x, decisions[t])
                     payoffs[t] = functions.mean(x, decisions[t])
@@ -271,6 +304,9 @@ class Problem:
                     check_best(decisions[reached], contexts[reached], self.decision)
             else:
                 maximise_entry()(functions.addresses[0], *arrays)
+            if guard.guarded:
+                free = guard._replace(spaced=False)
+                allowed_entry()(functions.addresses[0], free, guard, *arrays[2:])
         return decisions, payoffs
 
     def mean_many(self, contexts: Array, decisions: Array) -> Array:

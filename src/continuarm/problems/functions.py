@@ -17,6 +17,7 @@ from numba import types
 
 from continuarm.box import Box
 from continuarm.checks import REAL
+from continuarm.core.allowed.compiled import ALLOWED
 from continuarm.core.compiling import (
     MATRIX,
     VECTOR,
@@ -28,12 +29,14 @@ from continuarm.core.compiling import (
     function_at,
 )
 from continuarm.core.maximise import maximise
+from continuarm.core.maximise_allowed import maximise_allowed
 from continuarm.errors import ProblemError
 from continuarm.own_code import OwnCode
 
 __all__ = [
     "Functions",
     "Sources",
+    "allowed_entry",
     "best_entry",
     "check_best",
     "gradient_address",
@@ -283,6 +286,19 @@ def maximise_entry() -> Any:
             payoffs[t] = maximise(value, contexts[t], low, high, decisions[t])
 
     arrays = VECTOR, VECTOR, MATRIX, MATRIX, VECTOR
+    return compile_entry(entry, types.void(types.int64, *arrays), allocates=True)
+
+
+@cache
+def allowed_entry() -> Any:
+    """Fill the best allowed decisions, from those of the box, and their mean payoffs."""
+
+    def entry(mean, free, allowed, contexts, decisions, payoffs):  # type: ignore[no-untyped-def]
+        value = mean_at(mean)
+        for t in range(contexts.shape[0]):
+            payoffs[t] = maximise_allowed(value, contexts[t], free, allowed, decisions[t])
+
+    arrays = ALLOWED, ALLOWED, MATRIX, MATRIX, VECTOR
     return compile_entry(entry, types.void(types.int64, *arrays), allocates=True)
 
 

@@ -1,5 +1,6 @@
 """What compiled code, and readers of exported tables, need of a box or a polytope."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,15 @@ from continuarm.core.compiling import plain
 from continuarm.sets.bundle import Rows, bundle
 from continuarm.sets.polytope import Polytope
 
-__all__ = ["Decisions", "allowed_of", "box_of", "plain_allowed"]
+__all__ = [
+    "Decisions",
+    "allowed_of",
+    "box_of",
+    "is_guarded",
+    "plain_allowed",
+    "same_set",
+    "set_of",
+]
 
 Decisions = Box | Polytope
 
@@ -18,6 +27,26 @@ Decisions = Box | Polytope
 def box_of(decision: Decisions) -> Box:
     """The box of a set of decisions."""
     return decision.box if isinstance(decision, Polytope) else decision
+
+
+def same_set(one: Box, other: Box) -> bool:
+    """Whether two sets allow the same decisions, whatever their names."""
+    if not one.same_edges(other) or (one.spacing, one.ending) != (other.spacing, other.ending):
+        return False
+    if isinstance(one, Polytope) and isinstance(other, Polytope):
+        pairs = zip((one.A, one.b, *one.equal), (other.A, other.b, *other.equal), strict=True)
+        return all(np.array_equal(mine, theirs) for mine, theirs in pairs)
+    return isinstance(one, Polytope) == isinstance(other, Polytope)
+
+
+def set_of(state: Any) -> Box:
+    """The box, or the polytope, whose state this is."""
+    return Polytope.from_state(state) if isinstance(state, Mapping) else Box(*state)
+
+
+def is_guarded(decision: Box) -> bool:
+    """Whether more than a box limits decisions."""
+    return decision.spaced or isinstance(decision, Polytope)
 
 
 def allowed_of(decision: Decisions) -> Allowed:

@@ -21,7 +21,7 @@ __all__ = ["Polytope"]
 Equal = tuple[ArrayLike, ArrayLike]
 
 
-class Polytope:
+class Polytope(Box):
     """A box of decisions in which linear inequalities, and equalities, must hold, too.
 
     Parameters
@@ -92,13 +92,14 @@ class Polytope:
             array.flags.writeable = False
         parts = {"box": box, "A": rows.factors, "b": rows.bounds, "texts": tuple(texts)}
         parts |= {"equal": tuple(equals), "allowed": allowed}
+        parts |= {name: getattr(box, name) for name in Box.__slots__}
         for name, part in parts.items():
             object.__setattr__(self, name, part)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Polytope cannot be changed, but `{name}` was assigned")
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Any:
         """What `Polytope.from_state` makes it of, in numbers and text."""
         return {
             "box": self.box.__getstate__(),
@@ -116,7 +117,7 @@ class Polytope:
         made.__setstate__(state)
         return made
 
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
+    def __setstate__(self, state: Any) -> None:
         box, order = Box(*state["box"]), slice(None)
         rows, equals = _matrix("A", state["A"], state["b"], order, box.dim), Rows(*state["equal"])
         equals = _matrix("equal", *equals, order, box.dim)
@@ -141,26 +142,6 @@ class Polytope:
         equal = [part.tolist() for part in self.equal]
         rest = f", equal={tuple(equal)}" if equal[1] else ""
         return f"Polytope({self.box!r}, {self.A.tolist()}, {self.b.tolist()}{rest})"
-
-    @property
-    def dim(self) -> int:
-        """The number of dimensions."""
-        return self.box.dim
-
-    @property
-    def low(self) -> Array:
-        """The low edges of its box."""
-        return self.box.low
-
-    @property
-    def high(self) -> Array:
-        """The high edges of its box."""
-        return self.box.high
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of its coordinates."""
-        return self.box.names
 
     def allows(self, value: ArrayLike | Mapping[str, float]) -> bool:
         """Whether a decision is allowed: box, spacing, `A @ value <= b`, and equalities."""

@@ -11,9 +11,11 @@ from continuarm.core.learners import protocol as learner
 from continuarm.core.learners.protocol import LearnerOptions
 from continuarm.core.partitions.grid import Grid
 from continuarm.core.partitions.tree import Tree
+from continuarm.errors import SettingsError
 from continuarm.lab.simulation import simulate
 from continuarm.live.policy import Policy
 from continuarm.problems import Problem
+from continuarm.sets import Polytope
 from continuarm.testing.playing import play
 from continuarm.testing.policy import check_policy
 
@@ -42,6 +44,28 @@ def check_learner(options: LearnerOptions, *, dx: int = 1, dy: int = 2, rounds: 
         _check_pure(policy, rounds)
         _check_limits(policy)
         _check_compiled(make(context, decision, rng=1), rounds)
+        _check_guards(make, context, _guarded(decision), rounds)
+
+
+def _guarded(decision: Box) -> Box:
+    """Values that are spaced, and coupled where there are two."""
+    spaced = Box(
+        decision.low, decision.high, decision.names, spacing=[0.125] + [0.0] * (decision.dim - 1)
+    )
+    if decision.dim == 1:
+        return spaced
+    return Polytope(spaced, [f"{decision.names[0]} + {decision.names[1]} <= 0.6"])
+
+
+def _check_guards(make: Callable[..., Policy], context: Box, decision: Box, rounds: int) -> None:
+    """Guards are kept, live and compiled, or refused when the policy is made."""
+    try:
+        policy = make(context, decision, rng=2)
+    except SettingsError:
+        return
+    for value in play(policy, rounds, seed=6):
+        assert decision.allows(value), f"{value} must be allowed by {decision}"
+    _check_compiled(make(context, decision, rng=3), rounds)
 
 
 def _check_pure(policy: Policy, rounds: int) -> None:
@@ -107,6 +131,7 @@ def _check_compiled(policy: Policy, rounds: int) -> None:
     for delay, lost in ((0, 0.0), (5, 0.1)):
         fast, slow = (world.with_feedback(delay=delay, lost=lost) for _ in range(2))
         slow._functions = fast.functions._replace(compiled=False)
+        slow.best_many = fast.best_many  # type: ignore[method-assign]
         runs = [simulate(policy, w, horizon=rounds, rng=5, checkpoints=[7]) for w in (fast, slow)]
         same = np.array_equal(runs[0].regret, runs[1].regret)
         assert same, "the compiled loop must decide as the live policy does"

@@ -80,8 +80,7 @@ def _check_decisions(new: Callable[..., Any], rounds: int, context: Box, decisio
     assert isinstance(policy, LivePolicy), f"a policy must have ask and tell: {policy!r}"
     for value in play(policy, rounds, seed=1):
         assert value.shape == (decision.dim,), f"a decision has {decision.dim} numbers: {value}"
-        inside = (decision.low <= value) & (value <= decision.high)
-        assert inside.all(), f"a decision must lie in {decision}: {value}"
+        assert decision.allows(value), f"a decision must lie in {decision}: {value}"
     if isinstance(policy, DecidesAtOnce):
         points = context.from_unit(np.random.default_rng(0).random((20, context.dim)))
         ones = [np.asarray(policy.ask(x).value) for x in points]
@@ -104,8 +103,7 @@ def _check_recommend(new: Callable[..., Any], rounds: int, decision: Box) -> Non
         np.random.default_rng(5).random((10, policy_box(policy).dim))
     )
     best = np.array([policy.recommend(x) for x in points])
-    inside = (decision.low <= best) & (best <= decision.high)
-    assert inside.all(), "recommend must stay in the box"
+    assert all(map(decision.allows, best)), "recommend must stay in the box"
     if isinstance(policy, RecommendsMany):
         same = np.array_equal(best, policy.recommend_many(points))
         assert same, "recommend_many must answer as recommend does"

@@ -329,4 +329,8 @@ def fits(cfg: GradientSurfaceConfig, read: Read) -> bool:
     )
 
 
+def guarded(cfg: GradientSurfaceConfig) -> bool:
+    return cfg.block == cfg.dy  # or coordinates are not looked at together
+
+
 register(GradientSurfaceConfig, Learner.of(globals(), uses_gradient=True))

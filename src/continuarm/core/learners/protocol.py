@@ -102,6 +102,7 @@ class Learner:
     stands_alone: Callable[[Any], bool] = lambda cfg: True
     counts_asking: Callable[[Any], bool] = lambda cfg: False
     uses_context: Callable[[Any], bool] = lambda cfg: False
+    guarded: Callable[[Any], bool] = lambda cfg: False
     uses_gradient: bool = False
     largest_payoff: float = np.inf
     size: Callable[[Any], int] = lambda cfg: 1
@@ -137,6 +138,7 @@ def register(config: type, learner: Learner) -> None:
 def code(cfg: Any) -> Learner:
     """The code of a configuration, with what it says of itself.
 
+    guarded : whether it decides through `core/guards.py`, which knows coupled limits and spacings.
     uses_gradient : whether `tell` needs the gradient.
     largest_payoff : payoffs beyond are refused.
     """
@@ -256,14 +258,16 @@ def view(cfg: Any, row: Array, request: Request, work: Array, y: Array, seen: Ar
     return int(code(cfg).view(cfg, row, request, work, y, seen))
 
 
-def explain(cfg: Any, row: Array, request: Request) -> dict[str, Any]:
+def explain(cfg: Any, row: Array, request: Request, centre: Array | None = None) -> dict[str, Any]:
     """The numbers behind a decision, as plain numbers and lists, on the unit cube.
 
-    `observations`, `centre` (the best decision known), and where the learner knows them `slope`
-    and `curvature` at the centre with `slope_error` and `curvature_error`, and `noise`.
+    `observations`, `centre` (the best decision known, if it is not given), and where the learner
+    knows them `slope` and `curvature` at the centre with `slope_error` and `curvature_error`, and
+    `noise`.
     """
-    centre = np.empty(len(request.start))
-    best(cfg, row, request, np.empty(scratch(cfg)), centre)
+    if centre is None:
+        centre = np.empty(len(request.start))
+        best(cfg, row, request, np.empty(scratch(cfg)), centre)
     numbers: dict[str, Any] = {"observations": progress(cfg, row), "centre": centre.tolist()}
     return numbers | code(cfg).explain(cfg, row, request, centre)
 

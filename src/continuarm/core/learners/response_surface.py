@@ -303,5 +303,5 @@ def draws(cfg: ResponseSurfaceConfig) -> int:
 
 register(
     ResponseSurfaceConfig,
-    Learner.of(globals(), largest_payoff=LARGEST_PAYOFF),
+    Learner.of(globals(), guarded=lambda cfg: True, largest_payoff=LARGEST_PAYOFF),
 )

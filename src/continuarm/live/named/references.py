@@ -10,6 +10,7 @@ from continuarm.core.compiling import Array
 from continuarm.live.decision import Decision
 from continuarm.live.incumbent import Start, incumbent_of
 from continuarm.live.policy import Context
+from continuarm.sets import is_guarded
 
 __all__ = ["Fixed", "Oracle", "World"]
 
@@ -79,7 +80,8 @@ class Oracle(_Reference):
 class Fixed(_Reference):
     """One decision for every context, an `AffineRule`, or a function of the context.
 
-    The default is the centre of the box.
+    The default is the centre of the box. What is not allowed is moved to the nearest decision that
+    is.
 
     >>> Fixed(Box([18], [90]), Box([1.0, 0.5], [9.0, 4.0]), value=[2.5, 1.0]).ask([37]).value
     array([2.5, 1. ])
@@ -100,4 +102,11 @@ class Fixed(_Reference):
 
     def decide_many(self, contexts: ArrayLike) -> Array:
         """The decisions for contexts of shape `(n, dx)`."""
-        return self.rule.many(self.context.points(contexts))
+        values = self.rule.many(self.context.points(contexts))
+        if not is_guarded(self.decision):
+            return values
+        known: dict[bytes, Array] = {}
+        for value in values:
+            if value.tobytes() not in known:
+                known[value.tobytes()] = self.decision.nearest(value)
+        return np.array([known[value.tobytes()] for value in values])
