@@ -340,3 +340,24 @@ def test_many_frozen_bins_are_found() -> None:
         assert frozen == set(order[: k + 1])
     for number in order:
         assert policy.ask(in_bin(policy, number)).role == "best"
+
+
+def test_what_a_frozen_bin_answers_is_allowed() -> None:
+    """Spaced prices and coupled limits hold, and those of the request."""
+    box = ca.Box([1.0, 0.0], [9.0, 4.0], names=["price", "fee"], spacing=[0.25, 0.0])
+    allowed = ca.Polytope(box, ["price + fee <= 8"])
+    policy = ca.SurfaceSampling(UNIT, allowed, max_move=3.0, rng=0)
+    rng = np.random.default_rng(0)
+    for x in rng.random(200):
+        decision = policy.ask([x])
+        gap = decision.value - np.array([7.0, 3.0])
+        policy.tell(decision, float(-gap @ gap + 0.1 * rng.standard_normal()))
+    policy.renew_reference()
+    for one in policy.bins():
+        policy.freeze(one)
+    for x in rng.random(20):
+        for within in (None, {"fee": (0.3, 0.7)}):
+            decision = policy.ask([x], within=within)
+            assert decision.role == "best"
+            assert allowed.allows(decision.value)
+            assert np.array_equal(decision.value, policy.recommend([x], within=within))
