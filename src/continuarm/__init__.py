@@ -15,6 +15,7 @@ from continuarm.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from continuarm import errors as errors
+    from continuarm import plots as plots
     from continuarm import testing as testing
     from continuarm.box import Box as Box
     from continuarm.client import AsyncClient as AsyncClient
@@ -106,6 +107,7 @@ _HOME = {
     "first_day": "planning.first_day",
     "first_day_of_log": "planning.old_log",
     "load": "live.policy",
+    "plots": "plots",
     "problem": "problems",
     "problem_names": "problems",
     "register": "live.registry",
@@ -117,7 +119,7 @@ _HOME = {
     "testing": "testing",
     "theory": "paper.theory",
 }
-_MODULES = ("errors", "events", "schedules", "testing", "theory")
+_MODULES = ("errors", "events", "plots", "schedules", "testing", "theory")
 __all__ = sorted(_HOME)
 
 

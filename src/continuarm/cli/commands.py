@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from continuarm.cli import own_files
+from continuarm.drawing import check_path
 from continuarm.errors import SettingsError
 from continuarm.lab import specs
 from continuarm.lab.comparison import Choices, Comparison, compare
-from continuarm.lab.figures.plots import check_path, regret_curves
+from continuarm.lab.figures.plots import regret_curves
 from continuarm.lab.result import Result
 from continuarm.lab.simulation import simulate
 from continuarm.lab.specs import key_value, plain_value

@@ -18,14 +18,23 @@ MOST = 20  # bins that are shown unless all are asked for
     metavar="NAME=VALUE",
     help="Explain the decision for a context, such as --context age=37 --context income=52000.",
 )
+@click.option(
+    "--plot",
+    metavar="FILE",
+    help="Draw figures beside FILE, which ends in .png or the like, as FILE-bins.png and so on: "
+    "what was learned along each context (of the first six), the bins, payoffs over time; with "
+    "--context also the expected payoff and the explanation.",
+)
 @click.option("--all", "whole", is_flag=True, help=f"All bins, instead of the {MOST} largest.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
-def inspect(file: str, contexts: tuple[str, ...], whole: bool, as_json: bool) -> None:
+def inspect(
+    file: str, contexts: tuple[str, ...], plot: str | None, whole: bool, as_json: bool
+) -> None:
     """Print what a saved policy has learned.
 
     FILE is what `policy.save` wrote.
     """
     from continuarm.cli.inspecting import inspected
 
-    found = inspected(file, contexts, None if whole else MOST)
+    found = inspected(file, contexts, None if whole else MOST, plot)
     click.echo(json.dumps(found.plain) if as_json else found.text)

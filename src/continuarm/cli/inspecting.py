@@ -1,15 +1,20 @@
 """What `continuarm inspect` calls: the file, the tables, the explanation."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from continuarm.drawing import check_path
 from continuarm.errors import InputError
+from continuarm.live.explanation import Explanation
 from continuarm.live.policy import Policy, load
 from continuarm.table import Table
 from continuarm.words import box_in_words, values_in_words
 
 __all__ = ["Inspected", "inspected"]
+MOST_ALONG = 6  # contexts along which what was learned is drawn
 
 
 class Inspected(NamedTuple):
@@ -19,20 +24,52 @@ class Inspected(NamedTuple):
     plain: dict[str, Any]
 
 
-def inspected(file: str, contexts: Sequence[str], most: int | None) -> Inspected:
+def inspected(
+    file: str, contexts: Sequence[str], most: int | None, plot: str | None = None
+) -> Inspected:
     """What the policy of a file has learned; the largest bins first, at most so many."""
     policy = load(file)
+    if plot is not None:
+        check_path(plot)
     summary, bins = _summary(policy), _bins(policy)
     shown = bins.rows if most is None else bins.rows[:most]
     parts = [str(summary), f"{Table.of(bins.columns, shown)}"]
     if len(shown) < len(bins.rows):
         parts.append(f"and {len(bins.rows) - len(shown):,} more bins: --all")
     plain: dict[str, Any] = {"policy": dict(summary.rows), "bins": bins.dicts()}
-    if contexts:
-        explanation = policy.explain(_context(policy, contexts))
+    explanation = policy.explain(_context(policy, contexts)) if contexts else None
+    if explanation is not None:
         parts.append(str(explanation))
         plain["explanation"] = dict(explanation)
+    if plot is not None:
+        plain["figures"] = _drawn(policy, explanation, Path(plot))
+        parts.append("\n".join(plain["figures"]))
     return Inspected("\n\n".join(parts), plain)
+
+
+def _drawn(policy: Policy, explanation: Explanation | None, path: Path) -> list[str]:
+    """Draw the figures that make sense; their files."""
+    draws: dict[str, Callable[[Path], object]] = {}
+    at = None if explanation is None else explanation["context"]
+    for name in policy.context.names[:MOST_ALONG]:
+        along = "learned" if policy.context.dim == 1 else f"learned-{_in_a_file(name)}"
+        draws[along] = partial(policy.plot_learned, name, at)
+    draws["bins"] = lambda file: policy.plot_bins(at=at, path=file)
+    draws["history"] = policy.plot_history
+    if explanation is not None or policy.context.dim == 0:
+        draws["payoff"] = lambda file: policy.plot_payoff(at or (), path=file)
+    if explanation is not None:
+        draws["explanation"] = explanation.plot
+    files = []
+    for what, draw in draws.items():
+        file = path.with_name(f"{path.stem}-{what}{path.suffix}")
+        draw(file)
+        files.append(str(file))
+    return files
+
+
+def _in_a_file(name: str) -> str:
+    return "".join(c if c.isalnum() else "-" for c in name)
 
 
 def _summary(policy: Policy) -> Table:

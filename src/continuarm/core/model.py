@@ -356,6 +356,17 @@ class Model:
         low, high = self.setup.bounds[2 * self.dx :].reshape(2, self.dy)
         return np.asarray((value - low) / (high - low))
 
+    def expected(self, context: Array, limits: Limits, ys: Array) -> Array | None:
+        """What decisions `(n, dy)` of the unit cube are expected to pay for a context, and the
+        standard errors of that, `(n, 2)`; None: nobody knows."""
+        low = self.setup.bounds[2 * self.dx : 2 * self.dx + self.dy]
+        seen = np.zeros(2 * self.dx + 4 * self.dy)
+        row, made, _ = self.view(context, limits, low, seen)
+        lay_out: Any = space
+        here = lay_out.py_func(self.room, *self.setup.shape.tolist())
+        known = self.state.rows[row, HEAD:] if made else here.row
+        return learner.expected(self.lcfg, known.copy(), here.u.copy(), ys)
+
     def _best(self, row: int, limits: Limits, start: Array) -> Array:
         """The best decision in the middle of a bin, in units."""
         known = self.state.rows[row, HEAD:]

@@ -125,6 +125,8 @@ def _now(
         seen = np.zeros(sizes(context.dim, decision.dim)[1] - 1)
         life.model.view(point, life.limits_within(within, start), value, seen)
         found |= viewed(seen[2 * context.dim :], decision.low, decision.high)
+    if "tried" in found:
+        found["tried"] = decision.from_unit(found["tried"]).tolist()
     if "chances" in found:
         cut = (found["low"] > context.low) | (found["high"] < context.high)
         names = (context.names, decision.names)

@@ -1,6 +1,7 @@
 """An explanation of a decision: a dictionary of plain values, and text for who runs the shop."""
 
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from continuarm.box import Box
 from continuarm.core.compiling import Array
@@ -16,6 +17,7 @@ from continuarm.live.events import (
     WHILE_PAUSED,
     Asked,
 )
+from continuarm.plots.explanation import plot_explanation
 from continuarm.words import (
     box_in_words,
     label_of,
@@ -24,6 +26,9 @@ from continuarm.words import (
     plus_minus,
     values_in_words,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["Explanation", "Known", "explained"]
 
@@ -52,6 +57,10 @@ class Explanation(dict[str, Any]):
 
     def __str__(self) -> str:
         return str(self["text"])
+
+    def plot(self, path: str | Path | None = None) -> "Figure":
+        """Draw what was decided among what could have been; written to `path` if given."""
+        return plot_explanation(self, path)
 
 
 class Known(NamedTuple):

@@ -4,6 +4,7 @@ Whoever applies the same events to the same beginning has the same state, bit fo
 reads a clock, makes a token or draws from a generator.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
@@ -35,6 +36,7 @@ from continuarm.live.events import (
     Told,
     Unfrozen,
 )
+from continuarm.live.history import LARGEST, History
 from continuarm.live.incumbent import Incumbent, always
 from continuarm.live.limits import Within
 from continuarm.live.open_decisions import OpenDecisions
@@ -71,6 +73,7 @@ class Life(Deciding):
         self.learned_before = 0  # the first decision asked after what was learned last
         self.paused = False
         self.comparison = Comparison(beginning.share)
+        self.history = History()
         unlimited = limits_of(np.full(decision.dim, 0.5), with_steps(decision, reach(learner)))
         self.limits = guarded(unlimited._replace(share=beginning.share), guard)
         self.follow(beginning.start or always(context, decision, decision.centre))
@@ -81,7 +84,7 @@ class Life(Deciding):
         vars(other).update(vars(self))
         other.model, other.open = self.model.copy(), self.open.copy()
         other.asked_of, other.unheard = self.asked_of.copy(), None
-        other.comparison = self.comparison.copy()
+        other.comparison, other.history = self.comparison.copy(), self.history.copy()
         if key is not None:
             other.beginning = self.beginning._replace(key=key)
         return other
@@ -176,6 +179,7 @@ class Life(Deciding):
     def _pause(self, paused: bool, event: Event) -> None:
         limits = self.limits._replace(share=1.0 if paused else self.beginning.share)
         self.paused, self.limits = paused, limits  # a stroke: nothing is called from here on
+        self.history.pauses = True
         if self.unheard is not None:
             self.unheard += (event,)
 
@@ -240,6 +244,12 @@ class Life(Deciding):
         closed = opened.closed
         row, ticket, context, value, start, _, _, asked_in = opened.open[id_]
         giving_back: Iterable[None] = () if done is None else self._giving_back(id_)
+        history = self.history.with_room()
+        theirs = self.comparison.line.get(id_, False)
+        if history.pauses and id_ not in self.comparison.line:
+            theirs = value.tobytes() == start.tobytes()
+        paid, counted = history.numbers, history.place(theirs)
+        size = payoff if -LARGEST < payoff < LARGEST else math.copysign(LARGEST, payoff)
         value, start = value if done is None else done, self._unit(start)
         while True:
             telling = model.telling(row, ticket, context, value, payoff, slope, start)
@@ -258,7 +268,11 @@ class Life(Deciding):
             self.asked_of[bin_] += 1
         if id_ in self.comparison.line:
             self.comparison.paid[id_] = payoff
-        self.learned_before = opened.asked
+        self.learned_before, self.history = opened.asked, history
+        history.told += 1
+        paid[counted] += 1.0
+        paid[counted + 1] += size
+        paid[counted + 2] += size * size
         if self.unheard is not None and event is not None:
             self.unheard += (event,)
 

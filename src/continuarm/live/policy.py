@@ -24,12 +24,12 @@ from continuarm.live.deciding import Beginning, new
 from continuarm.live.decision import Bin, Decision, Decisions
 from continuarm.live.explanation import Explanation
 from continuarm.live.export import export
-from continuarm.live.guarded import Guarded
 from continuarm.live.incumbent import Start, incumbent_of
 from continuarm.live.inputs import Context, Contexts, Many, Rows, finite, key_of
 from continuarm.live.limits import Given, Within, within_of
 from continuarm.live.near_reference import Move, life_of, move_of
 from continuarm.live.open_decisions import TTL, Waiting
+from continuarm.live.plotted import Plotted
 from continuarm.live.shell import counting_refusals
 from continuarm.live.tokens import Tokens
 from continuarm.live.uplift import checked_share
@@ -40,7 +40,7 @@ __all__ = ["Context", "Policy", "Start", "load"]
 MOST_DIMENSIONS = 2**19  # a ticket counts the slots of a stencil
 
 
-class Policy(Guarded):
+class Policy(Plotted):
     """A partition of the contexts × a learner in each bin.
 
     Parameters

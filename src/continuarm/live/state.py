@@ -23,6 +23,7 @@ from continuarm.live import registry
 from continuarm.live.affine_rule import AffineRule
 from continuarm.live.deciding import Beginning
 from continuarm.live.events import Paused
+from continuarm.live.history import history_of
 from continuarm.live.incumbent import Incumbent, incumbent_of
 from continuarm.live.inputs import finite
 from continuarm.live.life import Life
@@ -106,6 +107,7 @@ def _header(life: Life) -> dict[str, Any]:
         "share": beginning.share,
         "max_move": None if beginning.max_move is None else beginning.max_move.tolist(),
         "paused": life.paused,
+        "history": [life.history.told, life.history.width, life.history.pauses],
         "line": [f"{id_:x}" for id_ in life.comparison.line],
         "paid": [f"{id_:x}" for id_ in life.comparison.paid],
     }
@@ -136,6 +138,7 @@ def _arrays(life: Life) -> Arrays:
         "theirs": np.array(list(life.comparison.line.values()), np.int64),
         "paid": np.array(list(life.comparison.paid.values()), np.float64),
         "tally": np.array(life.comparison.tally, np.float64),
+        "history": np.array(life.history.numbers, np.float64),
     }
 
 
@@ -260,6 +263,7 @@ def _restore_comparison(life: Life, header: dict[str, Any], arrays: Arrays) -> N
     found.line = OrderedDict((id_, flag == 1) for id_, flag in zip(line, theirs, strict=True))
     found.paid = {id_: _payoff(life, z) for id_, z in zip(paid, payoffs, strict=True)}
     found.tally = tally_of(tally.tolist())
+    life.history = history_of(header["history"], arrays["history"].tolist())
 
 
 def _reach(life: Life, reach: NDArray[Any]) -> NDArray[Any]:

@@ -116,6 +116,7 @@ class Learner:
     place: Callable[[Any, Array, Array, float], None] | None = None
     explain: Callable[[Any, Array, Request, Array], dict[str, Any]] = _explain_nothing
     view: Callable[[Any, Array, Request, Array, Array, Array], int] = _view_nothing
+    expected: Callable[[Any, Array, Array, Array], Array | None] = lambda cfg, row, u, ys: None
     rule: Callable[[Any, Array], dict[str, Any] | None] = lambda cfg, row: None
     unvisited: Callable[[Any], dict[str, Any]] = lambda cfg: AS_INCUMBENT
     holds: Callable[[Any, Array, int], bool] = lambda cfg, pool, ticket: False
@@ -270,6 +271,14 @@ def explain(cfg: Any, row: Array, request: Request, centre: Array | None = None)
         best(cfg, row, request, np.empty(scratch(cfg)), centre)
     numbers: dict[str, Any] = {"observations": progress(cfg, row), "centre": centre.tolist()}
     return numbers | code(cfg).explain(cfg, row, request, centre)
+
+
+def expected(cfg: Any, row: Array, u: Array, ys: Array) -> Array | None:
+    """What decisions `(n, dy)` are expected to pay, and the standard errors of that, `(n, 2)`.
+
+    None: too little is known, or the learner does not know it.
+    """
+    return code(cfg).expected(cfg, row, u, ys)
 
 
 def rule(cfg: Any, row: Array) -> dict[str, Any] | None:

@@ -266,6 +266,10 @@ def explain(
     return found if is_early(cfg, row) else found | explaining.explain(cfg, row, request, centre)
 
 
+def expected(cfg: ResponseSurfaceConfig, row: Array, u: Array, ys: Array) -> Array | None:
+    return None if is_early(cfg, row) else explaining.expected(cfg, row, u, ys)
+
+
 @compiled
 def inherit(
     cfg: ResponseSurfaceConfig, parent: Array, child: Array, low: Array, high: Array, keep: float

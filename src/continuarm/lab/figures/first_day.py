@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from continuarm.lab.figures.plots import COLOURS, figure_class, write
+from continuarm.drawing import COLOURS, figure_class, write
 from continuarm.planning import answers
 from continuarm.planning.first_day import FirstDay
 

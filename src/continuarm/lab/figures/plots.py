@@ -9,16 +9,12 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from continuarm.core.compiling import Array
-from continuarm.errors import MissingExtraError, SettingsError
+from continuarm.drawing import COLOURS, STYLES, figure_class, write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "check_path", "figure_class", "ratio_dots", "regret_curves", "write"]
-
-# Okabe and Ito's palette, which colour-blind readers can tell apart; line styles for grey prints
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-STYLES = ("-", "--", "-.", ":")
+__all__ = ["ratio_dots", "regret_curves"]
 
 
 class Drawable(Protocol):
@@ -63,18 +59,6 @@ def regret_curves(results: Sequence[Drawable], path: str | Path | None = None) -
     return figure
 
 
-def check_path(path: str | Path) -> None:
-    """Refuse a file that a figure cannot be written to, before any work is done."""
-    known = figure_class()().canvas.get_supported_filetypes()
-    path = Path(path)
-    if path.suffix[1:].lower() not in known:
-        raise SettingsError(
-            f"a figure's file must end in one of {sorted(known)}, but got {str(path)!r}"
-        )
-    if not path.parent.is_dir() or path.is_dir():
-        raise SettingsError(f"a figure's folder must exist, but got {str(path)!r}")
-
-
 def _curve(axes: Any, result: Drawable, colour: str, style: str) -> None:
     mean = result.mean
     shown = mean > 0  # a logarithm; the oracle's regret is 0
@@ -85,17 +69,6 @@ def _curve(axes: Any, result: Drawable, colour: str, style: str) -> None:
         half = stats.t.ppf(0.975, result.replications - 1) * result.standard_error[shown]
         low = np.maximum(mean[shown] - half, mean[shown] * 1e-3)
         axes.fill_between(t, low, mean[shown] + half, color=colour, alpha=0.2, linewidth=0)
-
-
-def figure_class() -> Any:
-    """Matplotlib's Figure, or the line that says what to install."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError(
-            'figures need matplotlib: pip install "continuarm[plot]"'
-        ) from None
-    return Figure
 
 
 Interval = tuple[float, float, float]
@@ -134,12 +107,3 @@ def ratio_dots(
     if path is not None:
         write(figure, path)
     return figure
-
-
-def write(figure: "Figure", path: str | Path) -> None:
-    """Write a figure to a file that is checked first."""
-    check_path(path)
-    try:
-        figure.savefig(path, dpi=200)
-    except OSError as error:
-        raise SettingsError(f"a figure's file must be writable, but got {error}") from None

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from continuarm.drawing import figure_class
 from continuarm.errors import SettingsError
 from continuarm.lab.experiment import table as as_table
-from continuarm.lab.figures.plots import figure_class
 from continuarm.lab.simulation import simulate
 from continuarm.paper.reproduction import claims, figures
 from continuarm.paper.reproduction.plan import PRINTED, STUDIES

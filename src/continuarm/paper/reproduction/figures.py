@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from continuarm.lab.figures.plots import COLOURS, figure_class
+from continuarm.drawing import COLOURS, figure_class
 from continuarm.lab.simulation import simulate
 from continuarm.paper import theory
 from continuarm.paper.reproduction.measures import Curve, curve, labels, slope

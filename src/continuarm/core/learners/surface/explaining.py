@@ -9,6 +9,7 @@ from scipy.special import chdtrc
 from continuarm.core.compiling import Array, in_python
 from continuarm.core.learners.surface import layout
 from continuarm.core.learners.surface.centre import fill_gates, least_trust
+from continuarm.core.learners.surface.features import fill_features
 from continuarm.core.learners.surface.layout import (
     LINEAR,
     ResponseSurfaceConfig,
@@ -18,7 +19,7 @@ from continuarm.core.learners.surface.layout import (
 from continuarm.core.learners.surface.triangle import gate_of, solve
 from continuarm.core.request import Request
 
-__all__ = ["explain", "rule"]
+__all__ = ["expected", "explain", "rule"]
 
 
 def _sizes(row: Array) -> tuple[int, int]:
@@ -93,7 +94,24 @@ def explain(
         "noise": noise,
         "chances": _chances(cfg, row, r, theta, noise * math.sqrt(row[layout.WEIGHT]), centre),
         "degrees": _degrees(cfg, row),
+        "tried": row[layout.TRIED : layout.TRIED + 2 * cfg.dy].reshape(2, cfg.dy).tolist(),
     }
+
+
+def expected(cfg: ResponseSurfaceConfig, row: Array, u: Array, ys: Array) -> Array:
+    """The payoff that is expected of decisions `(n, dy)`, and its standard error, `(n, 2)`."""
+    (p, first), gates = _sizes(row), np.ones(2)
+    if cfg.reach > 0.0:
+        fill_gates(cfg, row, gates)
+    believed = np.array([1.0] * first + [gate_of(cfg, gates, i) for i in range(p - first)])
+    (r, d), features = dense(cfg, row), np.empty((len(ys), p))
+    for y, out in zip(ys, features, strict=True):
+        fill_features(cfg, row, u, y, 1.0, out)
+    theta = np.linalg.solve(r, believed * d)
+    spread = np.sqrt(believed)[:, None] * np.linalg.solve(r.T, features.T)
+    noise = row[layout.WEIGHT] * row[layout.SQUARES] / row[layout.DEGREES]
+    errors = np.sqrt(noise * (spread**2).sum(axis=0))
+    return np.column_stack([row[layout.REFERENCE] + features @ theta, errors])
 
 
 def _chances(
