@@ -289,3 +289,17 @@ def test_who_listens_changes_no_decision(kind: Any) -> None:
         for policy, decision in zip(policies, decisions, strict=True):
             policy.tell(decision, payoff)
     assert policies[0].snapshot() == policies[1].snapshot()
+
+
+def test_what_is_known_of_a_decision_is_what_it_follows() -> None:
+    """At the best decision known, where it is the peak, nothing is to be gained: the gates, which
+    say how far contexts are believed, are those of deciding."""
+    policy = shop()
+    serve(policy, 1500)
+    rng, seen = np.random.default_rng(5), 0
+    for _ in range(40):
+        found = policy.explain(CONTEXT.from_unit(rng.random(2)))
+        if np.allclose(found["centre"], found["peak"], atol=1e-9):
+            seen += 1
+            np.testing.assert_allclose(found["per_unit"], 0.0, atol=1e-6)
+    assert seen > 5
