@@ -25,6 +25,8 @@ from continuarm.sets.conflicts import (
 
 __all__ = ["anchor_of", "nearest_of", "plain"]
 
+MOST_ROUNDED = 1e-10  # of [-1, 1], what rounding may do to an equality
+
 
 def plain(allowed: Allowed) -> Allowed:
     """The same of lists."""
@@ -47,6 +49,7 @@ def nearest_of(allowed: Allowed, point: Array) -> Array:
 
 def anchor_of(box: Box, rows: Rows, equal: Rows, texts: Sequence[str], allowed: Allowed) -> Array:
     """The decision farthest inside all limits, or an allowed value near it."""
+    _refuse_what_is_rounded(allowed, texts)
     limits = limits_of(box, rows, equal, texts, box.low, box.high)
     room, middle = spare_room(limits)
     if room < -NO_ROOM:
@@ -63,6 +66,15 @@ def anchor_of(box: Box, rows: Rows, equal: Rows, texts: Sequence[str], allowed: 
     if is_allowed(allowed, box.low, box.high, found):
         return found
     return _by_whole_numbers(box, limits, allowed)
+
+
+def _refuse_what_is_rounded(allowed: Allowed, texts: Sequence[str]) -> None:
+    for i in range(allowed.equal):
+        if allowed.margins[i] > MOST_ROUNDED:
+            raise SettingsError(
+                "an equality must hold to 1e-9 of a side of the box, but numbers so much larger "
+                f"than its sides are rounded by more, and got `{texts[i]}`"
+            )
 
 
 def _refuse_what_follows(rows: Sequence[Limit], v: Array, least: float) -> None:

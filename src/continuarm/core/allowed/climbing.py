@@ -9,12 +9,13 @@ active face and sweeps along the axes are taken in between.
 import math
 
 from continuarm.core.allowed.bundles import Allowed, Numbers, Room
-from continuarm.core.allowed.dual import NO_POINT, find_peak, reset_basis
+from continuarm.core.allowed.dual import HELD, NO_POINT, find_peak, reset_basis
 
 __all__ = ["LOOSE", "TIGHT", "climb", "project", "rise"]
 
 A, PUSH, TRIAL, STEP = 0, 8, 9, 10  # rows of room.vectors
 TIGHT, LOOSE = 1.0, -1.0  # shares of margins: with all that rounding may do, or without it
+HOLDS, HOLDS_LOOSELY = 1e-13, 1e-10  # of [-1, 1]: a limit that is violated by less holds
 FLAT = 1e-10  # of the largest entry: a curvature below is none
 SLIGHT = 1e-9  # the penalty of a flat surface, in the same unit
 ROUNDS = 40
@@ -42,6 +43,7 @@ def fill_push(slope: Numbers, room: Room, v: Numbers, push: Numbers) -> None:
 
 def tighten(allowed: Allowed, room: Room, share: float) -> None:
     """Bounds that hold even when rounding is added; equalities stay as they are."""
+    room.found[HELD] = HOLDS if share == TIGHT else HOLDS_LOOSELY
     for i in range(len(allowed.bounds)):
         room.bounds[i] = allowed.bounds[i]
         if i >= allowed.equal:

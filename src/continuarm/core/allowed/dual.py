@@ -13,10 +13,10 @@ import math
 
 from continuarm.core.allowed.bundles import Allowed, Numbers, Room, Table
 
-__all__ = ["NO_NUMBER", "NO_POINT", "find_peak", "reset_basis"]
+__all__ = ["HELD", "NO_NUMBER", "NO_POINT", "find_peak", "reset_basis"]
 
 A, U, D, Z, RATIO, ACTIVE, SIDE, ACROSS = range(8)  # rows of room.vectors
-HOLDS = 1e-13  # a limit that is violated by less holds
+HELD = 3  # of room.found: a limit that is violated by less holds
 NO_POINT, NO_NUMBER = -1, -2
 DEPENDENT = 1e-11  # of a normal outside the span of the active ones: it is inside
 
@@ -138,7 +138,7 @@ def make_active(
         violated = side * excess(rows, bounds, low, high, i, x)
         turn_normal(rows, m, d, i, side, room.basis, room.vectors[D])
         slant = fill_ways(room, d, q)
-        if slant == 0.0 and i < allowed.equal and violated <= 10.0 * HOLDS:
+        if slant == 0.0 and i < allowed.equal and violated <= 10.0 * room.found[HELD]:
             return q  # an equality that follows from the others
         step, gone = math.inf, -1
         for k in range(q):
@@ -168,7 +168,7 @@ def most_violated(
     allowed: Allowed, room: Room, low: Numbers, high: Numbers, q: int, x: Numbers
 ) -> int:
     """The limit that is violated most and not active; -1: all hold."""
-    m, d, worst, found = len(room.bounds), len(low), HOLDS, -1
+    m, d, worst, found = len(room.bounds), len(low), room.found[HELD], -1
     for i in range(allowed.equal, m + 2 * d):
         if excess(allowed.rows, room.bounds, low, high, i, x) > worst:
             is_active = False

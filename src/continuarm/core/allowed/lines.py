@@ -53,8 +53,9 @@ def whole_of(allowed: Allowed, j: int, v: float) -> float:
 
 
 def near(allowed: Allowed, j: int) -> float:
-    """What rounding may do to a limit, in steps: more, the more values there are."""
-    return min(1e-9 + 2e-15 * allowed.coordinates[j][LAST], 0.4)
+    """What rounding may do to a limit, in steps: more, the more of them there are from 0."""
+    c, far = allowed.coordinates[j], max(abs(allowed.edges[0][j]), abs(allowed.edges[1][j]))
+    return min(1e-9 + 2e-15 * (c[LAST] + far * c[TEN] / c[STEP]), 0.4)
 
 
 def look_at(allowed: Allowed, room: Room, v: Numbers) -> None:
