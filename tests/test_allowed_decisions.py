@@ -354,6 +354,17 @@ def test_what_is_handed_out_is_allowed_in_floats_whatever_the_order(
             assert total <= bound
 
 
+def test_values_far_from_0_are_found_where_limits_fix_them() -> None:
+    box = ca.Box([1370.0], [1370.001], spacing=5e-5)
+    allowed, value = allowed_of(box), box.nearest([1370.00025])
+    low, high, v, found = (np.full(1, np.nan) for _ in range(4))
+    work = np.full(in_python(room_for)(1, 0), np.nan)
+    assert limits(allowed, value, value, low, high)
+    assert best(allowed, *Surface(np.ones(1), -np.eye(1)).coefficients, low, high, work, v)
+    assert to_units(allowed, v, value, value, work, found)
+    assert found == value
+
+
 def test_whole_numbers_may_use_up_a_budget() -> None:
     """Sums of whole numbers are exact, so a value on the bound is allowed."""
     names = ["ads", "stock", "staff"]

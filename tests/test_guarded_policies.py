@@ -418,3 +418,14 @@ def test_a_saved_polytope_that_was_damaged_is_refused() -> None:
         header["decision"][name] = wrong
         with pytest.raises(ca.errors.SavedFileError):
             Policy.from_snapshot(json.dumps(header).encode() + b"\n" + rest)
+
+
+@pytest.mark.parametrize(
+    "box", [ca.Box([0.0], [1.0], spacing=0.1), ca.Polytope(UNIT, [[1.0]], [0.5])]
+)
+def test_what_is_no_decision_has_no_guards(box: ca.Box) -> None:
+    """They would be forgotten: a context comes as it is, and limits of a request are a box."""
+    with pytest.raises(SettingsError, match="`context` must be a Box without spacing or coupled"):
+        ca.SurfaceSampling(box, UNIT)
+    with pytest.raises(InputError, match="`within` must be a Box without spacing or coupled"):
+        ca.SurfaceSampling(UNIT, UNIT).ask([0.5], within=box)

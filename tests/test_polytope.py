@@ -226,6 +226,14 @@ def test_limits_that_leave_nothing_are_refused_with_those_that_conflict(
         ((ca.Box.unit(2), ["a <= b"]), "inequalities in words need a Box with names"),
         ((ca.Box([0], [1], ["1st"]), ["1st <= 0.5"]), "must begin with a letter, but got '1st'"),
         (([0, 1], ["a <= b"]), "`box` must be a Box"),
+        (
+            (ca.Polytope(BOX, ["ads <= 9"]), ["small <= 3"]),
+            "`box` must be a Box, but got Polytope",
+        ),
+        (
+            (ca.Box([2000, 0], [2000.001, 1]), [[0, 1]], [1], None, ([[1, 1e-3]], [2000])),
+            "rounded",
+        ),
         ((BOX, [[1e300, 1e300, 0]], [1]), "a row must change by 1e-150 to 1e\\+150 between"),
         ((BOX, [[1e-200, 0, 0]], [1]), "a row must change by 1e-150 to 1e\\+150 between"),
     ],

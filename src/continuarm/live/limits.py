@@ -7,6 +7,7 @@ from continuarm.box import Box
 from continuarm.core.compiling import Array
 from continuarm.errors import InputError
 from continuarm.numbers import reals
+from continuarm.sets import is_guarded
 
 __all__ = ["Given", "Within", "within_of"]
 
@@ -23,6 +24,10 @@ class Within(NamedTuple):
 def within_of(given: Any, decision: Box) -> Within:
     """Limits in the order of the decision's coordinates."""
     if isinstance(given, Box):
+        if is_guarded(given):
+            raise InputError(
+                f"`within` must be a Box without spacing or coupled limits, but got {given!r}"
+            )
         return _of_box(given, decision)
     if isinstance(given, Mapping) and given:
         return _by_name(given, decision)

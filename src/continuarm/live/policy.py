@@ -33,6 +33,7 @@ from continuarm.live.plotted import Plotted
 from continuarm.live.shell import counting_refusals
 from continuarm.live.tokens import Tokens
 from continuarm.live.uplift import checked_share
+from continuarm.sets import is_guarded
 from continuarm.strokes import to_the_end
 
 __all__ = ["Context", "Policy", "Start", "load"]
@@ -94,6 +95,10 @@ class Policy(Plotted):
         for option, box in (("context", context), ("decision", decision)):
             if not isinstance(box, Box):
                 raise SettingsError(f"`{option}` must be a Box, but got {box!r}")
+        if is_guarded(context):
+            raise SettingsError(
+                f"`context` must be a Box without spacing or coupled limits, but got {context!r}"
+            )
         if not 1 <= decision.dim <= MOST_DIMENSIONS:
             raise SettingsError(
                 f"`decision` must have 1 to {MOST_DIMENSIONS} dimensions, but got {decision.dim}"

@@ -63,7 +63,7 @@ class Polytope(Box):
         names: Sequence[str] | None = None,
         equal: Equal | None = None,
     ) -> None:
-        if not isinstance(box, Box):
+        if type(box) is not Box:  # rows of another Polytope would be forgotten
             raise SettingsError(f"`box` must be a Box, but got {box!r}")
         if _is_text(A):
             if b is not None or equal is not None or names is not None:
