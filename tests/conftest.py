@@ -54,6 +54,7 @@ def _no_state_holds_a_nan(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def has_nan(state: State) -> bool:
     """Whether a number of a state is none; nodes may be whole numbers in disguise."""
-    counts, _, rows, pool = state
+    counts, _, rows, pool, notes = state
     used = rows[: int(counts[ROWS_USED])], pool[: int(pool[0, 1])]
-    return any(bool(np.isnan(array).any()) for array in (counts, *used))
+    found = any(bool(np.isnan(array).any()) for array in (counts, *used))
+    return found or not np.isfinite(notes).all()

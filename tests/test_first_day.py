@@ -12,7 +12,7 @@ from scipy import stats
 import continuarm as ca
 from continuarm.core.compiling import Array
 from continuarm.errors import SettingsError
-from continuarm.planning.first_day import signal_needed
+from continuarm.power import signal_needed
 
 
 def deviations(rng: np.random.Generator, n: int, dy: int, reach: float, kind: str) -> Array:

@@ -32,7 +32,7 @@ def pool_in_use(policy: Any) -> int:
 
 def learned(policy: Any) -> tuple[bytes, ...]:
     """All that a policy knows, however much room its arrays have."""
-    counts, nodes, rows, pool = policy.life.model.state
+    counts, nodes, rows, pool, _ = policy.life.model.state
     used, pooled = int(counts[ROWS_USED]), int(pool[0, 1])
     arrays = counts, nodes, rows[:used], pool[:pooled]
     return tuple(array.tobytes() for array in arrays)

@@ -404,11 +404,11 @@ def test_numbers_of_bins_are_never_used_twice(options: Any, name: str) -> None:
 def test_it_does_not_matter_how_much_room_the_arrays_had(options: Any, name: str) -> None:
     """Growing happens in the middle of asking and telling, and all or nothing is done."""
     small, large = make(options, name), make(options, name)
-    counts, nodes, rows, pool = large.state
+    counts, nodes, rows, pool, noted = large.state
     for _ in range(8):
         nodes = partition.grown(large.pcfg, nodes)
         rows, pool = (np.concatenate([a, np.zeros_like(a)]) for a in (rows, pool))
-    large.state = State(counts, nodes, rows, pool)
+    large.state = State(counts, nodes, rows, pool, noted)
     rng = np.random.default_rng(10)
     waiting: list[Any] = []
     for draw, x in enumerate(contexts(rng, 300)):

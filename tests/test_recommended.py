@@ -140,7 +140,7 @@ def test_bins_are_exactly_one_per_context_and_rows_are_used_again() -> None:
         assert sum(bool(((b.low <= x) & (x < b.high)).all()) for b in bins) == 1
     volume = sum(float(np.prod(b.high - b.low)) for b in bins)
     assert volume == pytest.approx(1.0)
-    counts, nodes, _, _ = policy.life.model.state
+    counts, nodes, *_ = policy.life.model.state
     used, free = int(counts[ROWS_USED]) - 1, int(counts[FREE_ROWS])
     leaves = [node for node in nodes[1 : int(nodes[0, USED])] if node[DIMENSION] < 0]
     running = sum(1 for node in leaves if node[RENEWER] > 0)

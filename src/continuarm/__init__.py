@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from continuarm import plots as plots
     from continuarm import testing as testing
     from continuarm.box import Box as Box
-    from continuarm.client import AsyncClient as AsyncClient
-    from continuarm.client import Client as Client
     from continuarm.core.learners.gradient_ascent import GradientAscent as GradientAscent
     from continuarm.core.learners.gradient_surface import GradientSurface as GradientSurface
     from continuarm.core.learners.grid_ucb import GridUCB as GridUCB
@@ -41,6 +39,8 @@ if TYPE_CHECKING:
     from continuarm.live.decision import Bin as Bin
     from continuarm.live.decision import Decision as Decision
     from continuarm.live.decision import Decisions as Decisions
+    from continuarm.live.diagnosis.findings import Finding as Finding
+    from continuarm.live.diagnosis.findings import Findings as Findings
     from continuarm.live.explanation import Explanation as Explanation
     from continuarm.live.named import AdaptiveKWSA as AdaptiveKWSA
     from continuarm.live.named import Fixed as Fixed
@@ -69,10 +69,8 @@ if TYPE_CHECKING:
 _HOME = {
     "AdaptiveKWSA": "live.named",
     "AffineRule": "live.affine_rule",
-    "AsyncClient": "client",
     "Bin": "live.decision",
     "Box": "box",
-    "Client": "client",
     "Comparison": "lab.comparison",
     "Decision": "live.decision",
     "Decisions": "live.decision",
@@ -80,6 +78,8 @@ _HOME = {
     "EvidenceTree": "core.partitions.evidence_tree",
     "Experiment": "lab.experiment",
     "Explanation": "live.explanation",
+    "Finding": "live.diagnosis.findings",
+    "Findings": "live.diagnosis.findings",
     "FirstDay": "planning.first_day",
     "Fixed": "live.named",
     "GradientAscent": "core.learners.gradient_ascent",

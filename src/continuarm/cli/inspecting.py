@@ -36,7 +36,10 @@ def inspected(
     parts = [str(summary), f"{Table.of(bins.columns, shown)}"]
     if len(shown) < len(bins.rows):
         parts.append(f"and {len(bins.rows) - len(shown):,} more bins: --all")
+    findings = policy.diagnose()
+    parts.append(str(findings))
     plain: dict[str, Any] = {"policy": dict(summary.rows), "bins": bins.dicts()}
+    plain |= {"findings": findings.dicts(), "unchecked": findings.unchecked}
     explanation = policy.explain(_context(policy, contexts)) if contexts else None
     if explanation is not None:
         parts.append(str(explanation))

@@ -14,6 +14,7 @@ from typing import Any
 from continuarm.core import state as rows
 from continuarm.core.compiling import Array, compiled, copy_into
 from continuarm.core.learners import protocol as learner
+from continuarm.core.notes import Asking, note_lost, note_payoff, note_told
 from continuarm.core.partitions import protocol as partition
 from continuarm.core.request import ALONE, FULL, NOTHING, Learned, Observation, Region, Request
 from continuarm.core.state import CLOCK, HEAD, LAST, SERIAL, TEMPLATE, TOLD, Space, State
@@ -115,6 +116,7 @@ def learn(
     made: bool,
     ticket: int,
     payoff: float,
+    asking: Asking,
 ) -> int:
     """Learn a payoff where `seat` has just found or imagined the bin; its number, or FULL.
 
@@ -136,6 +138,7 @@ def learn(
     state.counts[CLOCK] = clock
     head[LAST] = clock
     head[TOLD] += 1.0
+    note_payoff(state.notes, space, payoff, foreseen, head[SERIAL], asking)
     partition.observe(pcfg, lcfg, state, Learned(row, seen, foreseen), space)
     if is_bin and not partition.is_bin(pcfg, state.nodes, state.rows, row):
         learner.retire(lcfg, known, state.pool)
@@ -152,6 +155,7 @@ def tell(
     row: int,
     ticket: int,
     payoff: float,
+    asking: Asking,
 ) -> int:
     """Learn a payoff, whenever it comes; the number of its bin, or FULL with nothing changed.
 
@@ -162,15 +166,17 @@ def tell(
     if ticket == ALONE or (ticket == NOTHING and rows.any_frozen(state)):
         row, made = seat(pcfg, lcfg, state, space, start)
         if made and rows.is_frozen(state, row):
-            return _count(lcfg, state, space, row, ticket)
+            return _count(lcfg, state, space, row, ticket, asking)
     if ticket == NOTHING:
+        note_told(state.notes, space, asking.number)
         return 0
-    return learn(pcfg, lcfg, state, space, row, made, ticket, payoff)
+    return learn(pcfg, lcfg, state, space, row, made, ticket, payoff, asking)
 
 
 @compiled
-def _count(lcfg: Any, state: State, space: Space, row: int, ticket: int) -> int:
+def _count(lcfg: Any, state: State, space: Space, row: int, ticket: int, asking: Asking) -> int:
     """Count a payoff that is not learned; what it would have taught may be asked again."""
+    note_told(state.notes, space, asking.number)
     if ticket != NOTHING:
         learner.forget(lcfg, state.rows[row, HEAD:], state.pool, ticket, space.y, True)
     state.counts[CLOCK] += 1.0
@@ -179,8 +185,11 @@ def _count(lcfg: Any, state: State, space: Space, row: int, ticket: int) -> int:
 
 
 @compiled
-def forget(pcfg: Any, lcfg: Any, state: State, space: Space, row: int, ticket: int) -> None:
+def forget(
+    pcfg: Any, lcfg: Any, state: State, space: Space, row: int, ticket: int, number: float
+) -> None:
     """A decision will never be told: its slot may be handed out again."""
+    note_lost(state.notes, space, number)
     made = True
     if ticket == ALONE:
         row, made = partition.locate(pcfg, state.nodes, space.x, space, False)

@@ -27,6 +27,7 @@ from continuarm.core.draws import chance, fill_normal
 from continuarm.core.guards import allowed_start, hand_out, kind_of
 from continuarm.core.guards import limits as guarded
 from continuarm.core.learners.protocol import best, view
+from continuarm.core.notes import Asking
 from continuarm.core.partitions.protocol import locate
 from continuarm.core.request import EMPTY, FREE, FROZEN, FULL, INCUMBENT, Free, Region, Request
 from continuarm.core.scaling import from_unit, to_unit
@@ -71,7 +72,7 @@ def limits_type(guard_class: type) -> Any:
 
 COMMON = (
     tuple_type(VECTOR, VECTOR, WHOLES, VECTOR, named=Setup),
-    tuple_type(VECTOR, MATRIX, MATRIX, MATRIX, named=State),
+    tuple_type(VECTOR, MATRIX, MATRIX, MATRIX, VECTOR, named=State),
     VECTOR,
 )
 _WHOLE, _FLAG = types.int64, types.boolean
@@ -250,12 +251,13 @@ def tell_entry(partition_class: type, learner_class: type) -> Any:
     def entry(setup, state, room, row, ticket, start, payoff, given):  # type: ignore[no-untyped-def]
         pcfg = unpack(partition_class, setup.partition)
         lcfg, here = unpack(learner_class, setup.learner), laid_out(setup, room)
-        context, value, gradient = given
+        context, value, gradient, number, delay = given
         _recall(setup, here, context, value)
         scale_slope(setup, gradient, here.gradient)
-        return engine.tell(pcfg, lcfg, state, here, start, row, ticket, payoff)
+        asking = Asking(number, delay)
+        return engine.tell(pcfg, lcfg, state, here, start, row, ticket, payoff, asking)
 
-    given = tuple_type(VECTOR, VECTOR, VECTOR)
+    given = tuple_type(VECTOR, VECTOR, VECTOR, types.float64, types.float64)
     signature = _WHOLE(*COMMON, _WHOLE, _WHOLE, VECTOR, types.float64, given)
     return compile_entry(entry, signature, classes=(partition_class, learner_class))
 
@@ -264,13 +266,13 @@ def tell_entry(partition_class: type, learner_class: type) -> Any:
 def forget_entry(partition_class: type, learner_class: type) -> Any:
     """Forget a decision."""
 
-    def entry(setup, state, room, row, ticket, context, value):  # type: ignore[no-untyped-def]
+    def entry(setup, state, room, row, ticket, context, value, number):  # type: ignore[no-untyped-def]
         pcfg = unpack(partition_class, setup.partition)
         lcfg, here = unpack(learner_class, setup.learner), laid_out(setup, room)
         _recall(setup, here, context, value)
-        engine.forget(pcfg, lcfg, state, here, row, ticket)
+        engine.forget(pcfg, lcfg, state, here, row, ticket, number)
 
-    signature = types.void(*COMMON, _WHOLE, _WHOLE, VECTOR, VECTOR)
+    signature = types.void(*COMMON, _WHOLE, _WHOLE, VECTOR, VECTOR, types.float64)
     return compile_entry(entry, signature, classes=(partition_class, learner_class))
 
 

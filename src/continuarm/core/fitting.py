@@ -28,7 +28,7 @@ def misfit(pcfg: Any, lcfg: Any, state: State, seats: Seats) -> str | None:
 
     `seats` are the rows and tickets of its open decisions.
     """
-    counts, nodes, rows, pool = state
+    counts, nodes, rows, pool, _ = state
     wrong = _wrong_shapes(lcfg, state)
     if wrong is not None:
         return wrong
@@ -62,7 +62,7 @@ def misfit(pcfg: Any, lcfg: Any, state: State, seats: Seats) -> str | None:
 
 
 def _wrong_shapes(lcfg: Any, state: State) -> str | None:
-    counts, nodes, rows, pool = state
+    counts, nodes, rows, pool, _ = state
     if any(array.dtype != np.float64 for array in state):
         return "arrays of float64"
     if any(np.isnan(array).any() for array in (counts, rows, pool)):

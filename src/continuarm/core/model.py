@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.core.errors import NumbaError
 
-from continuarm.core import entries, guarded
+from continuarm.core import entries, guarded, notes
 from continuarm.core.compiling import Array, code_of, in_python, pack
 from continuarm.core.draws import Key
 from continuarm.core.entries import Limits, Setup
 from continuarm.core.guarded import Guarded
 from continuarm.core.learners import protocol as learner
+from continuarm.core.notes import NOBODY
 from continuarm.core.partitions import protocol as partition
 from continuarm.core.request import ALONE, EMPTY, FREE, FULL, NOTHING, Free, Region, Request
 from continuarm.core.state import (
@@ -129,7 +130,8 @@ class Model:
         bounds = np.concatenate([context.ravel(), decision.ravel()])
         self.setup = Setup(pack(pcfg), pack(lcfg), shape, bounds)
         rows = np.zeros((2, HEAD + width))
-        self.state = State(empty_counts(), partition.empty(pcfg), rows, learner.empty_pool(lcfg))
+        empty = empty_counts(), partition.empty(pcfg), rows, learner.empty_pool(lcfg)
+        self.state = State(*empty, notes.empty(self.dx, self.dy))
         self.scratch = learner.scratch(lcfg)
         self.scratch += guarded.room(guard) if isinstance(guard, Guarded) else 0
         self.guard_class = type(guard)
@@ -163,9 +165,9 @@ class Model:
     def copy(self) -> "Model":
         """An independent model in the same state."""
         other = self.reader()
-        counts, nodes, rows, pool = self.state
+        counts, nodes, rows, pool, noted = self.state
         rows, pool = copied(rows, int(counts[ROWS_USED])), copied(pool, int(pool[0, 1]))
-        other.state = State(counts.copy(), nodes.copy(), rows, pool)
+        other.state = State(counts.copy(), nodes.copy(), rows, pool, noted.copy())
         return other
 
     def reader(self) -> "Model":
@@ -176,12 +178,13 @@ class Model:
 
     def as_it_is(self) -> "Model":
         """A model that recommends as this one does now, and has no more than that needs."""
-        other, (counts, nodes, rows, _) = self.reader(), self.state
+        other, (counts, nodes, rows, *_) = self.reader(), self.state
         nodes, rows = partition.bare(self.pcfg, nodes, rows[: int(counts[ROWS_USED])])
         counts = counts[:COUNTS].copy()
         counts[FREE_ROW] = counts[FREE_ROWS] = 0.0
         counts[ROWS_USED] = len(rows)
-        other.state = State(counts, nodes, rows, learner.empty_pool(self.lcfg))
+        empty = learner.empty_pool(self.lcfg), notes.empty(self.dx, self.dy)
+        other.state = State(counts, nodes, rows, *empty)
         return other
 
     def holds(self, row: int, ticket: int) -> bool:
@@ -243,15 +246,23 @@ class Model:
         payoff: float,
         gradient: Array,
         start: Array,
+        number: float = NOBODY,
+        delay: float = 0.0,
     ) -> Iterator[int]:
-        """Learn that the decision `value` for a context paid this: its bin's number, or FULL."""
-        seen = (context, value, gradient)
+        """Learn that the decision `value` for a context paid this: its bin's number, or FULL.
+
+        It was asked for after so many others, and its payoff took so long (`Asking`).
+        """
+        seen = (context, value, gradient, number, delay)
         given = (self.setup, self.state, self.room, row, ticket, start, payoff, seen)
         return starmap(self.tell_entry, (given,))
 
-    def forgetting(self, row: int, ticket: int, context: Array, value: Array) -> Iterator[None]:
-        """The decision `value` for a context will never be told."""
-        given = (self.setup, self.state, self.room, row, ticket, context, value)
+    def forgetting(
+        self, row: int, ticket: int, context: Array, value: Array, number: float = NOBODY
+    ) -> Iterator[None]:
+        """The decision `value` for a context will never be told; its payoff is lost, if a number
+        says that it was asked for after so many others."""
+        given = (self.setup, self.state, self.room, row, ticket, context, value, number)
         return starmap(self.forget_entry, (given,))
 
     def asked(self, row: int, made: bool, ticket: int) -> tuple[int, int]:
@@ -270,9 +281,9 @@ class Model:
                 return bin_
             self.grow()
 
-    def forget(self, row: int, ticket: int, context: Array, value: Array) -> None:
+    def forget(self, *given: Any) -> None:
         """The same as `forgetting`, at once."""
-        [_] = self.forgetting(row, ticket, context, value)
+        [_] = self.forgetting(*given)
 
     def place(self, context: Array, value: Array, payoffs: float) -> int:
         """Start the bin of a context at a decision, if it has not begun; its row."""

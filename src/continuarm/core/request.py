@@ -11,6 +11,7 @@ __all__ = [
     "FROZEN",
     "FULL",
     "INCUMBENT",
+    "MOST_SURPRISED",
     "NOTHING",
     "UNFORESEEN",
     "Foreseen",
@@ -83,9 +84,16 @@ class Foreseen(NamedTuple):
     gained: float  # how much better it would have been foreseen by terms that have just entered
     hoped: float  # the largest lead of a term that might enter
     hoped_of: int  # the context that it belongs to
+    judged: bool  # the learner had an idea of its noise, so that it can say how surprised it is:
+    surprise: float  # r/s, cut to ±MOST_SURPRISED
+    decided: float  # how much better it was foreseen than without the decision, in logarithm
 
 
-UNFORESEEN = Foreseen(0.0, 0.0, 0.0, False, False, 0.0, 0.0, False, False, 0.0, 0.0, 0.0, 0.0, 0)
+MOST_SURPRISED = 30.0
+UNFORESEEN = Foreseen(
+    *(0.0, 0.0, 0.0, False, False, 0.0, 0.0, False, False, 0.0, 0.0, 0.0, 0.0, 0),
+    *(False, 0.0, 0.0),
+)
 
 
 class Learned(NamedTuple):

@@ -31,6 +31,7 @@ class State(NamedTuple):
     nodes: Array  # the partition's index
     rows: Array  # one row per bin
     pool: Array  # what open decisions share: the learner's
+    notes: Array  # sums for a diagnosis
 
 
 class Space(NamedTuple):

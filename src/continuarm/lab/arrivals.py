@@ -105,6 +105,7 @@ class Ring:
     def forget_all(self) -> None:
         """Forget what is still open, the oldest first; learn what was told and held back."""
         room, model, forgotten, early = len(self.seats), self.model, 0, 0
+        before = self.life.open.asked - self.made  # those that were asked before this run
         for number in range(max(self.made - room, 0), self.made):
             seat, kept = self.seats[number % room], self.kept[number % room]
             if seat[IS_OPEN]:
@@ -113,11 +114,13 @@ class Ring:
                 if self.arrivals.held and seat[DELAY] < self.made - number:
                     payoff = float(kept[-1])
                     start = self.life.start_for(context)
-                    bin_ = model.tell(row, ticket, context, value, payoff, NO_GRADIENT, start)
+                    asking = float(before + number), float(self.made - number - 1)
+                    paid = (payoff, NO_GRADIENT, start, *asking)
+                    bin_ = model.tell(row, ticket, context, value, *paid)
                     if seat[OPEN_BIN] == 0:
                         self.life.bin_is_made(bin_)
                 else:
-                    model.forget(row, ticket, context, value)
+                    model.forget(row, ticket, context, value, float(before + number))
                     forgotten += 1
                     early += int(seat[DELAY] < NEVER)
                 seat[IS_OPEN] = 0

@@ -37,7 +37,7 @@ from continuarm.core.entries import (
     unscale_decision,
 )
 from continuarm.core.guards import allowed_start
-from continuarm.core.learners.protocol import stands_alone
+from continuarm.core.notes import Asking
 from continuarm.core.request import FULL, Free, Region
 from continuarm.core.state import SERIAL, Space, State
 from continuarm.problems.feedback import NEVER
@@ -46,10 +46,10 @@ from continuarm.problems.functions import gradient_at, mean_at, sample_at
 __all__ = ["Block", "Late", "World", "count_entry", "run_entry", "run_late_entry"]
 
 # whole numbers of a run: where in the block to start and to stop, the draw number of the block's
-# first decision, whether payoffs are sampled and gradients told; of the decision that was made
-# last: whether its payoff waits to be told, its row, whether its bin is made, its ticket; whether
-# the world's numbers are refused
-START, STOP, DRAW, SAMPLED, SLOPED, PENDING, ROW, MADE, TICKET, REFUSED, PLAN = range(11)
+# first decision, how far that is ahead of how many were asked before, whether payoffs are sampled
+# and gradients told; of the decision that was made last: whether its payoff waits to be told, its
+# row, whether its bin is made, its ticket; whether the world's numbers are refused
+START, STOP, DRAW, AHEAD, SAMPLED, SLOPED, PENDING, ROW, MADE, TICKET, REFUSED, PLAN = range(12)
 # and of the late loop: the number of the block's first decision, the time to live (0: for ever),
 # whether payoffs are held until it is over, the next arrival, how many bins were made later
 BASE, TTL, HELD, ARRIVAL, MADE_LATER, LATE_PLAN = range(PLAN, PLAN + 6)
@@ -140,8 +140,7 @@ def _ask(
         return Made(row, False, ticket, 0, 0.0, 0.0, True)
     if not unscale_decision(setup, region, space.y, space.work, value):
         unscale_decision(setup, region, start, space.work, value)
-    if stands_alone(lcfg):
-        scale_decision(setup, value, space.y)  # what is learned is what was done
+    scale_decision(setup, value, space.y)  # what is learned is what was done
     expected = mean_at(world.functions[0])(context, value)
     payoff = expected + noise * block.noises[t]
     if plan[SAMPLED]:
@@ -169,6 +168,12 @@ def _refuse(plan: Any, numbers: Array, one: Made) -> None:
     plan[REFUSED], numbers[PAYOFF], numbers[REFUSED_REGRET] = 1, one.payoff, one.regret
 
 
+@compiled
+def _asked_before(plan: Any, t: int) -> float:
+    """How many decisions were asked for before decision `t` of the block."""
+    return float(plan[DRAW] + t - plan[AHEAD])
+
+
 @cache
 def run_entry(partition_class: type, learner_class: type, guard_class: type = Free) -> Any:
     """The loop of payoffs that are told at once.
@@ -184,7 +189,8 @@ def run_entry(partition_class: type, learner_class: type, guard_class: type = Fr
         regret, least, first = numbers[REGRET], numbers[LEAST], plan[START]
         if plan[PENDING] == 1:
             row, made, ticket, payoff = plan[ROW], plan[MADE] == 1, plan[TICKET], numbers[PAYOFF]
-            bin_ = engine.learn(pcfg, lcfg, state, here, row, made, ticket, payoff)
+            asking = Asking(_asked_before(plan, first), 0.0)
+            bin_ = engine.learn(pcfg, lcfg, state, here, row, made, ticket, payoff, asking)
             if bin_ == FULL:
                 return first
             if not made:
@@ -202,7 +208,8 @@ def run_entry(partition_class: type, learner_class: type, guard_class: type = Fr
             if one.regret < least:
                 least = one.regret
             row, made, ticket, payoff = one.row, one.made, one.ticket, one.payoff
-            bin_ = engine.learn(pcfg, lcfg, state, here, row, made, ticket, payoff)
+            asking = Asking(_asked_before(plan, t), 0.0)
+            bin_ = engine.learn(pcfg, lcfg, state, here, row, made, ticket, payoff, asking)
             block.bins[t] = one.bin if made else bin_
             if bin_ == FULL:
                 plan[PENDING], plan[ROW], plan[MADE], plan[TICKET] = 1, row, made, ticket
@@ -255,15 +262,18 @@ def _tell(
     limits: Limits,
     late: Late,
     plan: Any,
-    k: int,
+    number: int,
+    delay: int,
 ) -> bool:
-    """Tell the payoff of an open decision; False: the arrays are full."""
+    """Tell the payoff of an open decision of the run; False: the arrays are full."""
+    k = number % late.ring.shape[0]
     waiting, seat = late.ring[k], late.seats[k]
     _recall(setup, space, waiting)
     row, ticket, payoff = seat[OPEN_ROW], seat[OPEN_TICKET], waiting[waiting.shape[0] - 1]
     context = waiting[: space.x.shape[0]]
     start = start_for(setup, limits.start, limits.rule, context, space.start, space.start)
-    bin_ = engine.tell(pcfg, lcfg, state, space, start, row, ticket, payoff)
+    asking = Asking(_asked_before(plan, number - plan[BASE]), float(delay))
+    bin_ = engine.tell(pcfg, lcfg, state, space, start, row, ticket, payoff, asking)
     if bin_ == FULL:
         return False
     if seat[OPEN_BIN] == 0:
@@ -295,12 +305,14 @@ def run_late_entry(partition_class: type, learner_class: type, guard_class: type
                 old = (number - ttl) % long
                 if 0 < ttl < long and ttl <= number and seats[old, IS_OPEN] == 1:
                     if held:
-                        if not _tell(pcfg, lcfg, setup, state, here, limits, late, plan, old):
+                        given = (number - ttl, ttl - 1)
+                        if not _tell(pcfg, lcfg, setup, state, here, limits, late, plan, *given):
                             return t
                     else:
                         _recall(setup, here, late.ring[old])
                         row, ticket = seats[old, OPEN_ROW], seats[old, OPEN_TICKET]
-                        engine.forget(pcfg, lcfg, state, here, row, ticket)
+                        before = _asked_before(plan, t - ttl)
+                        engine.forget(pcfg, lcfg, state, here, row, ticket, before)
                         seats[old, IS_OPEN] = 0
                 one = _ask(pcfg, lcfg, setup, state, here, world, block, plan, numbers, t)
                 if not one.sound:
@@ -318,8 +330,9 @@ def run_late_entry(partition_class: type, learner_class: type, guard_class: type
                 seats[k, DELAY], seats[k, IS_OPEN] = late.delays[t], 1
                 plan[PENDING], plan[ARRIVAL] = 1, late.offsets[t]
             while plan[ARRIVAL] < late.offsets[t + 1]:
-                k = late.arrivals[plan[ARRIVAL]] % long
-                if not _tell(pcfg, lcfg, setup, state, here, limits, late, plan, k):
+                come = late.arrivals[plan[ARRIVAL]]
+                given = (come, number - come)
+                if not _tell(pcfg, lcfg, setup, state, here, limits, late, plan, *given):
                     return t
                 plan[ARRIVAL] += 1
             plan[PENDING] = 0

@@ -91,6 +91,7 @@ class CompiledRun:
         key = self.life.beginning.key
         self.world = loops.World(self.life.limits, functions, key, streams.noise)
         self.plan = np.zeros(loops.LATE_PLAN, np.int64)
+        self.plan[loops.AHEAD] = self.life.open.next_id - self.life.open.asked
         self.plan[loops.SAMPLED] = problem.sources.sample_payoff is not None
         self.plan[loops.SLOPED] = model.uses_gradient
         self.plan[loops.TTL] = policy.ttl or 0

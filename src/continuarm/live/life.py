@@ -63,8 +63,8 @@ class Life(Deciding):
         guard = guard_of(decision)
         self.model = Model(partition, learner, *edges, guard=guard)
         self.open = OpenDecisions(beginning.waiting)
-        timeless = beginning.waiting.ttl_seconds is None
-        self.now = 0.0 if timeless else -np.inf  # the latest time of an event
+        self.timeless = beginning.waiting.ttl_seconds is None
+        self.now = 0.0 if self.timeless else -np.inf  # the latest time of an event
         self.asked_of: defaultdict[int, int] = defaultdict(int, {0: 0})
         self.unheard: list[Event] | None = (
             None  # what listeners were not told yet, if there are any
@@ -242,7 +242,8 @@ class Life(Deciding):
     ) -> None:
         opened, model, (byte, bits, numbers) = self.open, self.model, note
         closed = opened.closed
-        row, ticket, context, value, start, _, _, asked_in = opened.open[id_]
+        row, ticket, context, value, start, at, number, asked_in = opened.open[id_]
+        late = opened.asked - number - 1 if self.timeless else self.now - at
         giving_back: Iterable[None] = () if done is None else self._giving_back(id_)
         history = self.history.with_room()
         theirs = self.comparison.line.get(id_, False)
@@ -252,7 +253,9 @@ class Life(Deciding):
         size = payoff if -LARGEST < payoff < LARGEST else math.copysign(LARGEST, payoff)
         value, start = value if done is None else done, self._unit(start)
         while True:
-            telling = model.telling(row, ticket, context, value, payoff, slope, start)
+            telling = model.telling(
+                row, ticket, context, value, payoff, slope, start, number, late
+            )
             [bin_] = telling  # a stroke: nothing is called from here on
             if bin_ != FULL:
                 break
@@ -311,9 +314,9 @@ class Life(Deciding):
     def forget(self, id_: int, event: Event | None = None, fate: int = FORGOTTEN) -> None:
         """Apply that a payoff will never come."""
         opened, closed = self.open, self.open.closed
-        row, ticket, context, value, *_ = opened.open[id_]
+        row, ticket, context, value, _, _, number, _ = opened.open[id_]
         byte, bits, numbers = closed.noted(id_, fate)
-        forgetting = self.model.forgetting(row, ticket, context, value)
+        forgetting = self.model.forgetting(row, ticket, context, value, number)
         [_] = forgetting  # a stroke: nothing is called from here on
         del opened.open[id_]
         closed.fates[byte], closed.numbers = bits, numbers

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from continuarm.box import Box
+from continuarm.core import notes
 from continuarm.core.compiling import Array
 from continuarm.core.draws import Key
 from continuarm.core.fitting import misfit
@@ -151,7 +152,8 @@ class LifeNearReference(Life):
     def restore_reference(self, arrays: dict[str, Any], incumbent: Incumbent) -> None:
         """Take over what was saved, and checked but for its arrays."""
         model = self.model
-        state = State(arrays["counts"], arrays["nodes"], arrays["rows"], empty_pool(model.lcfg))
+        empty = empty_pool(model.lcfg), notes.empty(model.dx, model.dy)
+        state = State(arrays["counts"], arrays["nodes"], arrays["rows"], *empty)
         pool = state.pool[:1].copy()
         wrong = misfit(model.pcfg, model.lcfg, state._replace(pool=pool), [])
         if wrong is not None:

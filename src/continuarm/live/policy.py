@@ -22,6 +22,9 @@ from continuarm.live import events, explaining, saved_file, state, warm_start
 from continuarm.live.closings import EXPIRED, FORGOTTEN, TOLD, Stats
 from continuarm.live.deciding import Beginning, new
 from continuarm.live.decision import Bin, Decision, Decisions
+from continuarm.live.diagnosis.diagnose import diagnosed
+from continuarm.live.diagnosis.examined import examined
+from continuarm.live.diagnosis.findings import Findings
 from continuarm.live.explanation import Explanation
 from continuarm.live.export import export
 from continuarm.live.incumbent import Start, incumbent_of
@@ -287,6 +290,15 @@ class Policy(Plotted):
             return explaining.of_decision(self, what)
         limits = None if within is None else within_of(within, self.decision)
         return explaining.of_context(self, self.context.point(what), limits)
+
+    def diagnose(self) -> Findings:
+        """The assumptions of learning, checked on what it has seen: what contradicts them.
+
+        A list of `Finding`, the worst first; printed, it is text that needs no other. `unchecked`
+        says which checks could not be made. Nothing changes, and no number of payoffs is stored:
+        the checks read what bins have learned, and a fixed number of sums.
+        """
+        return diagnosed(self.gate.alone(examined, self._life), self.recommend_many)
 
     @counting_refusals
     def ask_many(self, contexts: Contexts, *, now: float | None = None) -> Decisions:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from continuarm import checks
 from continuarm.box import Box
+from continuarm.core import notes
 from continuarm.core.fitting import MOST as MOST_COUNTED
 from continuarm.core.fitting import misfit
 from continuarm.core.learners.protocol import width
@@ -126,6 +127,7 @@ def _arrays(life: Life) -> Arrays:
         "nodes": known.nodes,
         "rows": known.rows[: int(known.counts[ROWS_USED])],
         "pool": known.pool[: int(known.pool[0, 1])],
+        "notes": known.notes,
         "seats": np.array(columns[0:2], np.int64).reshape(2, n),
         "contexts": np.array(columns[2], np.float64).reshape(n, dx),
         "values": np.array(columns[3], np.float64).reshape(n, dy),
@@ -210,6 +212,8 @@ def _restore(life: Life, header: dict[str, Any], arrays: Arrays) -> None:
     wrong = misfit(model.pcfg, model.lcfg, state, seats)
     if wrong is not None:
         raise SavedFileError(f"a saved state must have {wrong}, but has not")
+    if not notes.fits(state.notes, model.dx, model.dy):
+        raise SavedFileError(f"notes must be such as were noted, but got {state.notes!r}")
     model.state = state
     if life.beginning.waiting.missing is not None:
         _payoff(life, life.beginning.waiting.missing)

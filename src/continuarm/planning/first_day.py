@@ -8,18 +8,15 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from scipy import special, stats
-
 from continuarm import checks
 from continuarm.core.learners.response_surface import ResponseSurface, size
 from continuarm.errors import SettingsError
 from continuarm.planning import answers
+from continuarm.power import signal_needed
 from continuarm.table import Table
 
-__all__ = ["WIDEST", "FirstDay", "Span", "amount", "first_day", "signal_needed"]
+__all__ = ["WIDEST", "FirstDay", "Span", "amount", "first_day"]
 
-LEVEL = 0.05  # how often an improvement is seen where there is none
-POWER = 0.8  # how often it is seen where it is
 NARROWEST = 1e-4
 WIDEST = 0.5  # within this reach of its middle lies the whole box
 REACHES = (0.02, 0.05, 0.1, 0.2, 0.5)
@@ -212,16 +209,6 @@ class FirstDay:
 def amount(name: str, value: float) -> float:
     """A number whose products with a few others can be counted with."""
     return checks.number(name, value, least=1e-30, most=1e30)
-
-
-def signal_needed(dimensions: int) -> float:
-    """λ, the squared signal-to-noise ratio that a test of `dimensions` slopes needs (eq. F9).
-
-    >>> round(signal_needed(1), 2)  # (1.96 + 0.84)²
-    7.85
-    """
-    critical = stats.chi2.ppf(1.0 - LEVEL, dimensions)
-    return float(special.chndtrinc(critical, dimensions, 1.0 - POWER))
 
 
 def first_day(

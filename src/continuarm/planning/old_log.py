@@ -19,7 +19,8 @@ from continuarm.errors import InputError
 from continuarm.live.life import LEAST_OF_REACH
 from continuarm.live.log_rule import reach_of, rule_of
 from continuarm.live.warm_start import log_columns
-from continuarm.planning.first_day import LEVEL, FirstDay, amount, signal_needed
+from continuarm.planning.first_day import FirstDay, amount
+from continuarm.power import LEVEL, signal_needed
 
 __all__ = ["Fit", "first_day_of_log", "fit"]
 

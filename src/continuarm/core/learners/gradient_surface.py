@@ -151,7 +151,8 @@ def _learn(
     row[AGE] += 1.0
     row[WEIGHT] /= 1.0 - cfg.fade / (row[AGE] + cfg.grace)  # eq. 2
     calm = (0.0, False, False, 0.0, 0.0, False, False)
-    return Foreseen(square, spread, *calm, variance, square, 0.0, 0.0, 0), variance
+    silent = (0.0, 0.0, 0, False, 0.0, 0.0)
+    return Foreseen(square, spread, *calm, variance, square, *silent), variance
 
 
 @compiled

@@ -117,6 +117,7 @@ class Learner:
     explain: Callable[[Any, Array, Request, Array], dict[str, Any]] = _explain_nothing
     view: Callable[[Any, Array, Request, Array, Array, Array], int] = _view_nothing
     expected: Callable[[Any, Array, Array, Array], Array | None] = lambda cfg, row, u, ys: None
+    examine: Callable[[Any, Array, Request, Array], dict[str, Any]] = _explain_nothing
     rule: Callable[[Any, Array], dict[str, Any] | None] = lambda cfg, row: None
     unvisited: Callable[[Any], dict[str, Any]] = lambda cfg: AS_INCUMBENT
     holds: Callable[[Any, Array, int], bool] = lambda cfg, pool, ticket: False
@@ -279,6 +280,20 @@ def expected(cfg: Any, row: Array, u: Array, ys: Array) -> Array | None:
     None: too little is known, or the learner does not know it.
     """
     return code(cfg).expected(cfg, row, u, ys)
+
+
+def examine(cfg: Any, row: Array, request: Request) -> dict[str, Any]:
+    """What `explain` says, and which of its assumptions payoffs contradict, as far as it can tell.
+
+    `needs` and `has`: the payoffs that it needs to learn anything, and those that it has.
+    `largest_bend`, `bend_error`, `bends`: the payoff's second derivative in the direction where it
+    is largest, with its standard error, among so many numbers. `chance_of_decision`: how likely
+    payoffs are to look so if the decision did not matter. `one_payoff`: the part of all squared
+    errors that one payoff has made. `moves`, `moves_error`: for each context, how far the best
+    decision moves from one end of the bin to the other, in each coordinate.
+    """
+    found = explain(cfg, row, request)
+    return found | code(cfg).examine(cfg, row, request, np.array(found["centre"]))
 
 
 def rule(cfg: Any, row: Array) -> dict[str, Any] | None:

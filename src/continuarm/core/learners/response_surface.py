@@ -19,7 +19,7 @@ from continuarm.core.learners.protocol import (
     Learner,
     register,
 )
-from continuarm.core.learners.surface import children, explaining
+from continuarm.core.learners.surface import children, examining, explaining
 from continuarm.core.learners.surface.deciding import (
     decide_by_draw,
     decide_early,
@@ -268,6 +268,13 @@ def explain(
 
 def expected(cfg: ResponseSurfaceConfig, row: Array, u: Array, ys: Array) -> Array | None:
     return None if is_early(cfg, row) else explaining.expected(cfg, row, u, ys)
+
+
+def examine(
+    cfg: ResponseSurfaceConfig, row: Array, request: Request, centre: Array
+) -> dict[str, Any]:
+    found: dict[str, Any] = {"needs": int(row[SIZE]) + 3, "has": float(row[KNOWN])}
+    return found if is_early(cfg, row) else found | examining.examine(cfg, row)
 
 
 @compiled

@@ -19,7 +19,7 @@ from continuarm.core.learners.surface.layout import (
 from continuarm.core.learners.surface.triangle import gate_of, solve
 from continuarm.core.request import Request
 
-__all__ = ["expected", "explain", "rule"]
+__all__ = ["degrees", "dense", "expected", "explain", "rule"]
 
 
 def _sizes(row: Array) -> tuple[int, int]:
@@ -27,7 +27,7 @@ def _sizes(row: Array) -> tuple[int, int]:
     return int(row[layout.SIZE]), int(row[layout.FIRST])
 
 
-def _degrees(cfg: ResponseSurfaceConfig, row: Array) -> list[int]:
+def degrees(cfg: ResponseSurfaceConfig, row: Array) -> list[int]:
     """The degree of each context in the slopes."""
     begin = in_python(slope_degree)(cfg, 0)
     return [int(degree) for degree in row[begin : begin + cfg.dx]]
@@ -61,7 +61,7 @@ def rule(cfg: ResponseSurfaceConfig, row: Array) -> dict[str, Any] | None:
 def _by_degree(cfg: ResponseSurfaceConfig, row: Array, theta: Array) -> list[list[list[float]]]:
     """The slopes' coefficients of P_2, P_3, … of each context, as far as they have entered."""
     found, k = [], 0
-    for degree in _degrees(cfg, row):
+    for degree in degrees(cfg, row):
         n = degree - LINEAR
         found.append(theta[k : k + n * cfg.dy].reshape(n, cfg.dy).tolist())
         k += n * cfg.dy
@@ -93,7 +93,7 @@ def explain(
         "curvature_error": errors.tolist(),
         "noise": noise,
         "chances": _chances(cfg, row, r, theta, noise * math.sqrt(row[layout.WEIGHT]), centre),
-        "degrees": _degrees(cfg, row),
+        "degrees": degrees(cfg, row),
         "tried": row[layout.TRIED : layout.TRIED + 2 * cfg.dy].reshape(2, cfg.dy).tolist(),
     }
 
@@ -127,7 +127,7 @@ def _chances(
     linear = _sizes(row)[1] + cfg.terms
     entered, found = linear + cfg.dx * cfg.varying, []
     inverse, slopes = scale * np.linalg.inv(r), _slopes(cfg, 2.0 * y - 1.0)
-    for i, degree in enumerate(_degrees(cfg, row)):
+    for i, degree in enumerate(degrees(cfg, row)):
         more = degree - LINEAR
         chances = []
         for j in range(cfg.dy):

@@ -29,6 +29,7 @@ from continuarm.core.learners.surface.triangle import forget_decision, forget_le
 from continuarm.core.request import Foreseen
 
 __all__ = [
+    "FAR",
     "Bounded",
     "bounded",
     "bounded_like_bin",

@@ -15,6 +15,7 @@ from continuarm.core.learners.surface.candidates import (
 )
 from continuarm.core.learners.surface.entering import enter
 from continuarm.core.learners.surface.far_payoffs import (
+    FAR,
     bounded,
     bounded_like_bin,
     count_since,
@@ -53,12 +54,20 @@ from continuarm.core.learners.surface.noise import (
     set_weight,
     variance_of,
 )
-from continuarm.core.learners.surface.triangle import forget_level, rescale, rotate_in, solve
+from continuarm.core.learners.surface.triangle import (
+    NOT_TURNED,
+    forget_level,
+    rescale,
+    rotate_in,
+    solve,
+    spread_of,
+)
 from continuarm.core.learners.triangle import grow_older
-from continuarm.core.request import Foreseen, Observation
+from continuarm.core.request import MOST_SURPRISED, Foreseen, Observation
 
 __all__ = ["learn", "learn_beside"]
 
+LARGEST_SCORE = 3.0
 CAUTION = 5.0  # times the evidence: a level that moves looks like it
 
 
@@ -68,6 +77,8 @@ class Rotated(NamedTuple):
     left: float  # r
     spread: float  # -½ ln(1+h)
     dropped: bool  # it is far off, in a surge, and only the baseline has learned it
+    before: float  # r of the fit of the baseline alone, without the decision
+    spread_before: float
 
 
 @compiled_large
@@ -101,8 +112,11 @@ def _rotate(
         work[p] = min(max(work[p], -most), most)
     if surging:
         return _rotate_in_surge(cfg, row, root, taken, work, others)
-    spread = rotate_in(cfg, row, work, taken, others, 0, p)
-    return Rotated(work[p] / root, spread, False)
+    first = first_of(row)
+    turned = rotate_in(cfg, row, work, taken, others, 0, first, NOT_TURNED)
+    before, spread_before = work[p] / root, spread_of(turned)
+    turned = rotate_in(cfg, row, work, taken, others, first, p, turned)
+    return Rotated(work[p] / root, spread_of(turned), False, before, spread_before)
 
 
 @compiled_large
@@ -122,16 +136,17 @@ def _rotate_in_surge(
     p, first = size_of(row), first_of(row)
     theta, gates = work[2 * p + 1 : 3 * p + 1], work[3 * p + 1 : 3 * p + 1 + gated(cfg)]
     fill(taken, 0.0)
-    spread = rotate_in(cfg, row, work, taken, others, 0, first)
+    spread = spread_of(rotate_in(cfg, row, work, taken, others, 0, first, NOT_TURNED))
+    before = work[p] / root
     fill(gates, 1.0)
     solve(cfg, row, gates, 0.0, theta, theta, theta, False)
     left = work[p]
     for i in range(first, p):
         left -= work[i] * theta[i]
     if abs(left) < LARGEST_PAYOFF**1.1 and is_far(row, left / root):
-        return Rotated(left / root, spread, True)
-    spread += rotate_in(cfg, row, work, taken, others, first, p)
-    return Rotated(work[p] / root, spread, False)
+        return Rotated(left / root, spread, True, left / root, spread)
+    more = spread_of(rotate_in(cfg, row, work, taken, others, first, p, NOT_TURNED))
+    return Rotated(work[p] / root, spread + more, False, before, spread)
 
 
 @compiled
@@ -154,6 +169,19 @@ def _is_bounded(cfg: ResponseSurfaceConfig, row: Array, spread: float) -> bool:
     return bool(cfg.bounded and spread > UNFORESEEABLE and is_settled(cfg, row))
 
 
+@compiled
+def _by_decision(rotated: Rotated, variance: float) -> float:
+    """The logarithm of how much likelier a payoff was than without the decision.
+
+    An error that is far off counts as just far: neither rare purchases nor absurd payoffs decide.
+    """
+    most = FAR * FAR * variance
+    left, before = rotated.left, rotated.before
+    gap = min(left * left, most) - min(before * before, most)
+    score = rotated.spread - rotated.spread_before - 0.5 * gap / variance
+    return min(max(score, -LARGEST_SCORE), LARGEST_SCORE)
+
+
 @compiled_large
 def learn(cfg: ResponseSurfaceConfig, row: Array, seen: Observation, work: Array) -> Foreseen:
     """A bin learns a payoff; how well it was foreseen, one step ahead."""
@@ -163,7 +191,13 @@ def learn(cfg: ResponseSurfaceConfig, row: Array, seen: Observation, work: Array
         begin_candidates(cfg, row)
     begin = 3 * p + 1 + gated(cfg)
     others = work[begin : begin + candidates(cfg)]
-    left, spread, dropped = _rotate(cfg, row, seen, surging, work, others)
+    judged, surprise, decided = variance > 0.0 and is_settled(cfg, row), 0.0, 0.0
+    rotated = _rotate(cfg, row, seen, surging, work, others)
+    left, spread, dropped = rotated.left, rotated.spread, rotated.dropped
+    judged = judged and spread > UNFORESEEABLE
+    if judged:
+        surprise = min(max(left / math.sqrt(variance), -MOST_SURPRISED), MOST_SURPRISED)
+        decided = _by_decision(rotated, variance)
     cut, excess, jumped, far, uncut = 0.0, 0.0, False, False, left * left
     if _is_bounded(cfg, row, spread):
         taken = work[p + 1 : 2 * p + 1]
@@ -199,6 +233,9 @@ def learn(cfg: ResponseSurfaceConfig, row: Array, seen: Observation, work: Array
         gained,
         hoped,
         hoped_of,
+        judged,
+        surprise,
+        decided,
     )
 
 
@@ -215,7 +252,8 @@ def learn_beside(
         row[FORGOTTEN] = bin_foresaw.forgotten
     p, variance, excess, far = size_of(row), variance_of(row), 0.0, False
     surging = cfg.level and is_settled(cfg, row) and (surges(row) or bin_foresaw.surging)
-    left, spread, dropped = _rotate(cfg, row, seen, surging, work, work[:0])
+    rotated = _rotate(cfg, row, seen, surging, work, work[:0])
+    left, spread, dropped = rotated.left, rotated.spread, rotated.dropped
     if _is_bounded(cfg, row, spread):
         taken = work[p + 1 : 2 * p + 1]
         left, _, excess, _, far = bounded_like_bin(

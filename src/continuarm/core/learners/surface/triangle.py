@@ -4,6 +4,7 @@ Legend: φ the p features, w the weight of the next observation, h = w φᵀ(R�
 """
 
 import math
+from typing import NamedTuple
 
 from continuarm.core.compiling import Array, compiled, compiled_large
 from continuarm.core.learners.surface.candidates import rescale_candidates
@@ -24,6 +25,8 @@ from continuarm.core.learners.surface.layout import (
 from continuarm.core.learners.triangle import LEAST_DEGREES, SMALLEST_PIVOT, rotate
 
 __all__ = [
+    "NOT_TURNED",
+    "Turned",
     "begin_of",
     "fill_ridge",
     "forget_decision",
@@ -32,7 +35,7 @@ __all__ = [
     "rotate_in",
     "scale_cross",
     "solve",
-    "spread",
+    "spread_of",
     "take_out",
 ]
 
@@ -54,6 +57,22 @@ def begin_of(cfg: ResponseSurfaceConfig, row: Array, i: int) -> int:
     return triangle(cfg) + i * (size_of(row) + 1) - i * (i - 1) // 2
 
 
+class Turned(NamedTuple):
+    """How far an observation has been turned: the product of its cosines, as log + ln(rest)."""
+
+    logarithm: float
+    rest: float
+
+
+NOT_TURNED = Turned(0.0, 1.0)
+
+
+@compiled
+def spread_of(turned: Turned) -> float:
+    """-½ ln(1+h), when it has been turned into all rows."""
+    return turned.logarithm + math.log(turned.rest)
+
+
 @compiled_large
 def rotate_in(
     cfg: ResponseSurfaceConfig,
@@ -63,15 +82,17 @@ def rotate_in(
     others: Array,
     first: int,
     end: int,
-) -> float:
-    """Rotate the observation `new`, √w [φ | z], into these rows of the triangle: -½ ln(1+h).
+    turned: Turned,
+) -> Turned:
+    """Rotate the observation `new`, √w [φ | z], into these rows of the triangle, in their order.
 
-    What is left of its last number is √w e/√(1+h). `taken` is what each row of the triangle has
+    After all rows what is left of its last number is √w e/√(1+h); after the first k, the same of
+    the fit of the first k features alone. `taken` is what each row of the triangle has
     taken of that number, if it was 1. `others` are the candidates' features, or none: what is left
     of them is what the model cannot say of them (eq. 24).
     """
     p, c = size_of(row), others.shape[0]
-    k, log_cosines, cosines = begin_of(cfg, row, first), 0.0, 1.0
+    k, log_cosines, cosines = begin_of(cfg, row, first), turned.logarithm, turned.rest
     for i in range(first, end):
         length, entering = p - i, new[i]
         taken[i] = 0.0
@@ -89,7 +110,7 @@ def rotate_in(
                 log_cosines += math.log(cosines)
                 cosines = 1.0
         k += length + 1
-    return log_cosines + math.log(cosines)
+    return Turned(log_cosines, cosines)
 
 
 @compiled
