@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,10 @@ from tests.postgresql import _free_port as free_port
 PRICES = {
     "policy": "recommended",
     "context": {"low": [18, 0], "high": [90, 250000], "names": ["age", "income"]},
-    "decision": {"low": [1], "high": [9], "names": ["price"]},
+    "decision": {"low": [1], "high": [9], "names": ["price"], "spacing": 0.05},
     "options": {"ttl_seconds": 7200, "share": 0.1, "start": [4.0]},
 }
+SIZES = {"low": [1, 1], "high": [9, 9], "names": ["small", "large"]}
 CUSTOMER = {"age": 37, "income": 52000}
 HERE = "/v1/experiments/prices"
 
@@ -82,6 +84,7 @@ def test_contexts_go_in_decisions_come_out_payoffs_come_back(service: httpx.Clie
     assert asked.status_code == 200
     answer = asked.json()
     assert set(answer) == {"id", "decision", "role"}
+    assert Decimal(str(answer["decision"]["price"])) % Decimal("0.05") == 0
     again = service.post(f"{HERE}/decisions", json={"context": CUSTOMER, "key": "order-17"})
     assert again.json() == answer
     other = service.post(
@@ -119,7 +122,7 @@ def test_a_batch_says_what_became_of_each(service: httpx.Client) -> None:
 
 
 def test_everybody_may_look(service: httpx.Client) -> None:
-    assert service.get("/v1/experiments").json() == {"experiments": ["prices"]}
+    assert "prices" in service.get("/v1/experiments").json()["experiments"]
     says = service.get(HERE).json()
     assert says["asked"] == says["told"] + says["open"] + says["forgotten"] + says["expired"]
     query = {"age": 37, "income": 52000}
@@ -136,6 +139,18 @@ def test_everybody_may_look(service: httpx.Client) -> None:
     counted = service.get("/metrics").text
     assert f'continuarm_asked{{experiment="prices"}} {says["asked"]}' in counted
     assert 'continuarm_request_seconds_bucket{verb="decisions",le="+Inf"}' in counted
+
+
+def test_coupled_limits_hold(service: httpx.Client) -> None:
+    sizes = {"context": PRICES["context"], "decision": SIZES | {"rows": ["small <= large - 0.5"]}}
+    assert service.put("/v1/experiments/sizes", json=sizes).status_code == 201
+    asked = {"contexts": [CUSTOMER] * 50}
+    answers = service.post("/v1/experiments/sizes/decisions", json=asked).json()["decisions"]
+    decisions = [answer["decision"] for answer in answers]
+    assert all(decision["small"] <= decision["large"] - 0.5 for decision in decisions)
+    assert service.delete("/v1/experiments/sizes").json() == {"done": True}
+    gone = service.post("/v1/experiments/sizes/decisions", json=asked)
+    assert (gone.status_code, gone.json()["error"]) == (409, "conflict")
 
 
 def test_what_happens_is_streamed(service: httpx.Client) -> None:
@@ -176,6 +191,13 @@ BAD: list[tuple[str, str, Any, int]] = [
     ("PUT", "/v1/experiments/other", PRICES | {"policy": "static-kwsa"}, 422),
     ("PUT", "/v1/experiments/other", PRICES | {"options": {"rng": 1}}, 422),
     ("PUT", "/v1/experiments/other", PRICES | {"more": 1}, 400),
+    ("PUT", "/v1/experiments/other", PRICES | {"decision": SIZES | {"rows": ["small <="]}}, 422),
+    (
+        "PUT",
+        "/v1/experiments/other",
+        PRICES | {"decision": SIZES | {"rows": ["small >= 10"]}},
+        422,
+    ),
     ("PUT", "/v1/experiments/" + "x" * 101, PRICES, 422),
     ("POST", f"{HERE}/decisions", {}, 422),
     ("POST", f"{HERE}/decisions", {"context": {"age": 37}}, 422),
