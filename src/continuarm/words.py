@@ -13,6 +13,7 @@ Edges = Sequence[float] | Array
 
 SHOWN = 4  # digits of the width of a box
 MOST_DECIMALS = 12
+FEW_DECIMALS = 6  # of a number with its error
 
 
 def number_in_words(value: float, span: float) -> str:
@@ -43,8 +44,9 @@ def plus_minus(value: float, error: float, *, sign: bool = False) -> str:
     """
     plus = "+" if sign else ""
     decimals = 1 - math.floor(math.log10(error)) if error > 0.0 else MOST_DECIMALS
-    if decimals >= MOST_DECIMALS or max(abs(value), error) >= 1e15:
-        return f"{value:{plus}.4g} ± {error:.2g}"
+    if decimals > FEW_DECIMALS or max(abs(value), error) >= 1e15:
+        seen = value if abs(value) > 0.005 * error else 0.0
+        return f"{seen:{plus}.3g} ± {error:.2g}"
     shown = round(value, max(decimals, 0)) + 0.0  # never -0
     return f"{shown:{plus},.{max(decimals, 0)}f} ± {error:,.{max(decimals, 0)}f}"
 

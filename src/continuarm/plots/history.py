@@ -1,5 +1,6 @@
 """What was paid over time, ours against the incumbent's."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["history_table", "plot_history"]
 
 SURE = 2.0  # standard errors
+ENOUGH = 30  # payoffs in a point of the figure
 
 
 def history_table(policy: Subject) -> Table:
@@ -50,8 +52,35 @@ def plot_history(policy: Subject, path: str | Path | None = None) -> "Figure":
     return finished(figure, path)
 
 
+def pooled(rows: Sequence[tuple[Any, ...]], least: int = ENOUGH) -> list[tuple[Any, ...]]:
+    """Neighbours together, until each has enough payoffs, if there are as many.
+
+    >>> pooled([(0, 2, 2, 1.0, 1.0), (2, 4, 2, 5.0, 1.0)], least=4)
+    [(0, 4, 4, 3.0, 1.2909944487358056)]
+    """
+    found: list[tuple[Any, ...]] = []
+    for row in rows:
+        if found and found[-1][2] < least:
+            found[-1] = _together(found[-1], row)
+        else:
+            found.append(row)
+    if len(found) > 1 and found[-1][2] < least:
+        last = found.pop()
+        found[-1] = _together(found[-1], last)
+    return found
+
+
+def _together(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+    (first, _, n, a, _), (_, last, m, b, _) = one, other
+    mean = (n * a + m * b) / (n + m)
+    squares = sum((row[4] or 0.0) ** 2 * row[2] * (row[2] - 1) for row in (one, other))
+    squares += n * (a - mean) ** 2 + m * (b - mean) ** 2
+    return first, last, n + m, mean, (squares / ((n + m) * (n + m - 1))) ** 0.5
+
+
 def _draw(axes: Any, rows: list[tuple[Any, ...]], whose: str, colour: str, mark: str) -> None:
-    numbers = np.array([[np.nan if n is None else n for n in row] for row in rows], float)
+    together = pooled(rows)
+    numbers = np.array([[np.nan if n is None else n for n in row] for row in together], float)
     first, last, _, mean, error = numbers.T
     middle = 0.5 * (first + last)
     half = SURE * error  # of a single payoff there is none
