@@ -33,27 +33,27 @@ SURE = 2.0  # times z: where even so the peak is better than the start, it is th
 
 @compiled_large
 def fill_gates(cfg: ResponseSurfaceConfig, row: Array, gates: Array) -> None:
-    """How far the slopes, and the curvatures, that vary with each context are believed (eq. 11).
+    """How far the slopes, and the curvatures, that vary with the context are believed (eq. 11).
 
     With one context dimension all of it is: there are too few of them to be misled.
     """
     fill(gates, 1.0)
     if not cfg.gated or cfg.dx < 2 or cfg.varying == 0:
         return
-    p, i, bends = size_of(row), first_of(row) + cfg.terms, cfg.varying - cfg.dy
-    k, noise = begin_of(cfg, row, i), row[WEIGHT] * row[SQUARES] / row[DEGREES]
-    chance = 2.0 * math.log(cfg.dx)
-    for context in range(cfg.dx):
-        for part in range(2):
-            n, total = (cfg.dy if part == 0 else bends), 0.0
-            for _ in range(n):
-                d = row[k + p - i]
-                total += d * d
-                k += p - i + 1
-                i += 1
-            if n > 0:
-                f = (total / noise - chance) / n - 1.0
-                gates[2 * context + part] = min(max(f, 0.0), 1.0)
+    p, begin = size_of(row), first_of(row) + cfg.terms
+    slopes = bends = 0.0
+    k = begin_of(cfg, row, begin)
+    for i in range(begin, begin + cfg.dx * cfg.varying):
+        d = row[k + p - i]
+        if (i - begin) % cfg.varying < cfg.dy:
+            slopes += d * d
+        else:
+            bends += d * d
+        k += p - i + 1
+    noise = cfg.dx * row[WEIGHT] * row[SQUARES] / row[DEGREES]
+    gates[0] = min(max(slopes / (cfg.dy * noise) - 1.0, 0.0), 1.0)
+    if cfg.varying > cfg.dy:
+        gates[1] = min(max(bends / ((cfg.varying - cfg.dy) * noise) - 1.0, 0.0), 1.0)
 
 
 @compiled_large

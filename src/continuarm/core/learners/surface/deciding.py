@@ -18,7 +18,6 @@ from continuarm.core.learners.surface.layout import (
     WEIGHT,
     ResponseSurfaceConfig,
     first_of,
-    gated,
     size,
     size_of,
 )
@@ -69,8 +68,8 @@ def decide_by_draw(
 ) -> None:
     """The peak of a surface that is drawn (eq. 5 and 6), within reach of the centre (eq. 13)."""
     p, dy, first = size_of(row), cfg.dy, first_of(row)
-    mean, drawn, gates = work[:p], work[p : 2 * p], work[2 * p : 2 * p + gated(cfg)]
-    rest = work[2 * p + gated(cfg) :]
+    mean, drawn, gates = work[:p], work[p : 2 * p], work[2 * p : 2 * p + 2]
+    rest = work[2 * p + 2 :]
     c, low, high, rest = rest[:dy], rest[dy : 2 * dy], rest[2 * dy : 3 * dy], rest[3 * dy :]
     region = request.region
     for j in range(dy):
@@ -107,7 +106,7 @@ def fill_best(
 ) -> None:
     """The centre; without a reach, where the fitted surface is highest among what was tried."""
     p, dy = size_of(row), cfg.dy
-    mean, gates, rest = work[:p], work[p : p + gated(cfg)], work[p + gated(cfg) :]
+    mean, gates, rest = work[:p], work[p : p + 2], work[p + 2 :]
     fill(gates, 1.0)
     if cfg.reach > 0.0:
         fill_gates(cfg, row, gates)

@@ -35,7 +35,7 @@ def degrees(cfg: ResponseSurfaceConfig, row: Array) -> list[int]:
 
 def rule(cfg: ResponseSurfaceConfig, row: Array) -> dict[str, Any] | None:
     """The coefficients of (1) that concern the decision, without and with the context."""
-    (p, first), gates = _sizes(row), np.ones(2 * cfg.dx)
+    (p, first), gates = _sizes(row), np.ones(2)
     if cfg.reach > 0.0:
         fill_gates(cfg, row, gates)
     theta = np.empty(p)
@@ -100,7 +100,7 @@ def explain(
 
 def expected(cfg: ResponseSurfaceConfig, row: Array, u: Array, ys: Array) -> Array:
     """The payoff that is expected of decisions `(n, dy)`, and its standard error, `(n, 2)`."""
-    (p, first), gates = _sizes(row), np.ones(2 * cfg.dx)
+    (p, first), gates = _sizes(row), np.ones(2)
     if cfg.reach > 0.0:
         fill_gates(cfg, row, gates)
     believed = np.array([1.0] * first + [gate_of(cfg, gates, i) for i in range(p - first)])

@@ -105,12 +105,6 @@ def beside(cfg: ResponseSurfaceConfig) -> int:
 
 
 @compiled
-def gated(cfg: ResponseSurfaceConfig) -> int:
-    """How many gates there are: for each context that of the slopes, and that of curvatures."""
-    return 2 * cfg.dx
-
-
-@compiled
 def is_growing(cfg: ResponseSurfaceConfig) -> bool:
     """Whether terms may enter the model."""
     return cfg.degree > LINEAR
@@ -161,7 +155,5 @@ def width(cfg: ResponseSurfaceConfig) -> int:
 
 
 def scratch(cfg: ResponseSurfaceConfig) -> int:
-    """Room for four vectors of coefficients, gates, decisions, candidates, the way to a peak."""
-    return int(
-        4 * cfg.most + 2 + gated(cfg) + 6 * cfg.dy + cfg.dy * (2 * cfg.dy + 1) + candidates(cfg)
-    )
+    """Room for four vectors of coefficients, decisions, candidates, the search for the peak."""
+    return int(4 * cfg.most + 4 + 6 * cfg.dy + cfg.dy * (2 * cfg.dy + 1) + candidates(cfg))

@@ -40,7 +40,6 @@ from continuarm.core.learners.surface.layout import (
     ResponseSurfaceConfig,
     candidates,
     first_of,
-    gated,
     is_growing,
     size_of,
 )
@@ -134,7 +133,7 @@ def _rotate_in_surge(
     the decision. A triangle that nobody has learned may foresee numbers beyond all payoffs.
     """
     p, first = size_of(row), first_of(row)
-    theta, gates = work[2 * p + 1 : 3 * p + 1], work[3 * p + 1 : 3 * p + 1 + gated(cfg)]
+    theta, gates = work[2 * p + 1 : 3 * p + 1], work[3 * p + 1 : 3 * p + 3]
     fill(taken, 0.0)
     spread = spread_of(rotate_in(cfg, row, work, taken, others, 0, first, NOT_TURNED))
     before = work[p] / root
@@ -189,8 +188,7 @@ def learn(cfg: ResponseSurfaceConfig, row: Array, seen: Observation, work: Array
     surging, variance = cfg.level and surges(row), variance_of(row)
     if is_growing(cfg) and row[BEGUN] == 0.0:
         begin_candidates(cfg, row)
-    begin = 3 * p + 1 + gated(cfg)
-    others = work[begin : begin + candidates(cfg)]
+    others = work[3 * p + 3 : 3 * p + 3 + candidates(cfg)]
     judged, surprise, decided = variance > 0.0 and is_settled(cfg, row), 0.0, 0.0
     rotated = _rotate(cfg, row, seen, surging, work, others)
     left, spread, dropped = rotated.left, rotated.spread, rotated.dropped

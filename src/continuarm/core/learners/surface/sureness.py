@@ -15,7 +15,6 @@ from continuarm.core.learners.surface.layout import (
     WEIGHT,
     ResponseSurfaceConfig,
     first_of,
-    gated,
     size_of,
 )
 from continuarm.core.learners.surface.triangle import solve, spread
@@ -33,7 +32,7 @@ def fill_view(
 ) -> None:
     """Fill the peak, its standard errors, the slopes at `y` and theirs, on the unit cube."""
     p, dy, first = size_of(row), cfg.dy, first_of(row)
-    mean, gates, rest = work[:p], work[p : p + gated(cfg)], work[p + gated(cfg) :]
+    mean, gates, rest = work[:p], work[p : p + 2], work[p + 2 :]
     a, b, rest = rest[:p], rest[p : 2 * p], rest[2 * p :]
     v, to, low = rest[:dy], rest[dy : 2 * dy], rest[2 * dy : 3 * dy]
     high, rest = rest[3 * dy : 4 * dy], rest[4 * dy :]

@@ -181,16 +181,14 @@ def rescale(cfg: ResponseSurfaceConfig, row: Array) -> None:
 
 @compiled
 def gate_of(cfg: ResponseSurfaceConfig, gates: Array, i: int) -> float:
-    """f of coefficient i of the decision (eq. 11): 1, or that of what varies with a context.
+    """f of coefficient i of the decision (eq. 11): 1, or that of slopes or curvatures that vary.
 
     Terms that have entered are believed.
     """
     k = i - cfg.terms
     if k < 0 or k >= cfg.dx * cfg.varying:
         return 1.0
-    context = k // cfg.varying
-    of_slopes = k - context * cfg.varying < cfg.dy
-    return gates[2 * context + (0 if of_slopes else 1)]  # type: ignore[no-any-return]
+    return gates[0 if k % cfg.varying < cfg.dy else 1]  # type: ignore[no-any-return]
 
 
 @compiled_large
