@@ -105,7 +105,7 @@ def cost(dx: int, dy: int, decisions: int) -> dict[str, float]:
     }
 
 
-def _apart(*arguments: object, source: Path | None = None) -> dict[str, float]:
+def apart(*arguments: object, source: Path | None = None) -> dict[str, float]:
     """The same in a process of its own that has compiled nothing, with a package's source."""
     command = [sys.executable, str(Path(__file__).resolve()), *map(str, arguments)]
     with tempfile.TemporaryDirectory() as folder:
@@ -123,7 +123,7 @@ def pause_table() -> Table:
     """The longest pause and the memory at several sizes."""
     rows = []
     for dx, dy in SIZES:
-        found = _apart(dx, dy, DECISIONS)
+        found = apart(dx, dy, DECISIONS)
         holds = found["longest"] <= 100 and found["memory"] <= 1000
         rows.append((dx, dy, *found.values(), "holds" if holds else "missed"))
     columns = ("dx", "dy", "mean, ms", "99.9 %, ms", "longest, ms")
@@ -132,7 +132,7 @@ def pause_table() -> Table:
 
 def compile_table(earlier: Path) -> Table:
     """The time to compile, of an earlier version and of this one, by turns."""
-    rounds = [(_apart("compile", source=earlier), _apart("compile")) for _ in range(ROUNDS)]
+    rounds = [(apart("compile", source=earlier), apart("compile")) for _ in range(ROUNDS)]
     rows = []
     for step in (*STEPS, "all three"):
         names = STEPS if step == "all three" else (step,)
@@ -149,7 +149,7 @@ def cost_table(earlier: Path) -> Table:
     limits = {"ask, µs": 1.4, "KB per bin": 1.2}
     for dx, dy in COSTS:
         given = ("cost", dx, dy, DECISIONS * 20)
-        rounds = [(_apart(*given, source=earlier), _apart(*given)) for _ in range(ROUNDS)]
+        rounds = [(apart(*given, source=earlier), apart(*given)) for _ in range(ROUNDS)]
         for what in rounds[0][0]:
             old, new = ([one[side][what] for one in rounds] for side in (0, 1))
             ratio = median(b / a for a, b in zip(old, new, strict=True))
