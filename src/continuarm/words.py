@@ -41,9 +41,11 @@ def plus_minus(value: float, error: float, *, sign: bool = False) -> str:
     ('4.96 ± 0.11', '+0.00 ± 0.27')
     >>> plus_minus(123456.0, 1234.0), plus_minus(2.5e-9, 1.3e-10), plus_minus(3.0, 0.0)
     ('123,456 ± 1,234', '2.5e-09 ± 1.3e-10', '3 ± 0')
+    >>> plus_minus(3.0, math.inf)
+    '0 ± inf'
     """
     plus = "+" if sign else ""
-    decimals = 1 - math.floor(math.log10(error)) if error > 0.0 else MOST_DECIMALS
+    decimals = 1 - math.floor(math.log10(error)) if 0.0 < error < math.inf else MOST_DECIMALS
     if decimals > FEW_DECIMALS or max(abs(value), error) >= 1e15:
         seen = value if abs(value) > 0.005 * error else 0.0
         return f"{seen:{plus}.3g} ± {error:.2g}"
