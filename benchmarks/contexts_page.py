@@ -101,7 +101,10 @@ class Suite:
 
     def draw(self, path: Path) -> None:
         """All ratios."""
-        ratio_dots([(name, [self.ratios[name]]) for name in self.order], ["now"], "before", path)
+        shown = {
+            name: value._replace(low=max(value.low, 0.1)) for name, value in self.ratios.items()
+        }
+        ratio_dots([(name, [shown[name]]) for name in self.order], ["now"], "before", path)
 
 
 def wide_table(found: Found) -> Table:
@@ -114,7 +117,9 @@ def wide_table(found: Found) -> Table:
             value = ratio(more, plain)
             cells += [f"{plain.mean():,.0f}", f"{more.mean():,.0f}", cell(value)]
         rows.append((*cells, WIDE_LIMIT, verdict(value, WIDE_LIMIT)))
-    both = [f"{version}: {what}" for version in ("before", "now") for what in ("", "+10", "ratio")]
+    both = [
+        f"{version}: {what}" for version in ("before", "now") for what in ("alone", "+10", "ratio")
+    ]
     return Table.of(("problem", *both, "at most", ""), rows)
 
 
