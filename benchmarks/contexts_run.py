@@ -77,12 +77,12 @@ WORLDS: dict[str, Callable[..., ca.Problem]] = {
 def regrets(task: dict[str, Any]) -> list[list[float]]:
     """The regrets of each seed at each mark; the seeds are those of `compare`."""
     kind, *given = task["world"]
-    world, (policy, settings) = WORLDS[kind](*given), task["policy"]
+    world, policy = WORLDS[kind](*given), tuple(task["policy"])
     found = []
     for seed in range(task["first"], task["first"] + task["count"]):
         run = ca.simulate(
             policy, world, horizon=task["marks"][-1], rng=seed, checkpoints=task["marks"],
-            workers=1, **settings,
+            workers=1,
         )  # fmt: skip
         found.append([float(regret) for regret in run.regret[0]])
     return found

@@ -188,7 +188,10 @@ enter, and for what its rows say of the candidates; the rows of its 1 + 4dx chal
 same
 width.
 
-{cost_table(found).markdown()}"""
+{cost_table(found).markdown()}
+
+With many contexts, `tell` also turns the candidates' columns, and a model that has grown has more
+coefficients: that is the price of fewer bins. The numbers are of a machine that did other work."""
 
 
 def _losses(suite: Suite) -> str:
