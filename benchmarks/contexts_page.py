@@ -185,15 +185,17 @@ def series(found: Found, kind: str) -> dict[str, tuple[Any, ...]]:
 
 def _panel(axes: Any, found: Found, kind: str, title: str, x: str) -> None:
     """Regret against a number of dimensions, on logarithmic axes."""
+    each, few = series(found, kind), min(len(values) for values in found.values()) < 3
     for i, (name, label) in enumerate(LABELS.items()):
-        if name in (each := series(found, kind)):
+        if name in each:
             dims, means, errors = each[name]
             axes.errorbar(
-                dims, means, yerr=1.96 * np.array(errors), color=COLOURS[i], capsize=2,
-                marker=MARKERS[name], markersize=4, linewidth=1.2, label=label,
+                dims, means, yerr=None if few else 1.96 * np.array(errors), color=COLOURS[i],
+                marker=MARKERS[name], markersize=4, linewidth=1.2, label=label, capsize=2,
             )  # fmt: skip
     axes.set(xscale="log", yscale="log", xlabel=x)
     axes.set_title(title, fontsize=9)
+    dims = each["recommended"][0]
     axes.set_xticks(dims, [str(dim) for dim in dims])
     axes.minorticks_off()
     axes.grid(True, which="major", color="0.92")
@@ -207,7 +209,7 @@ def draw_contexts(found: Found, path: Path) -> None:
     x = "context dimensions dx"
     _panel(left, found, "one matters", "one context matters", x)
     _panel(right, found, "all matter", "all contexts matter", x)
-    left.set_ylabel("regret after 100,000 decisions, 95 %")
+    left.set_ylabel("regret after 100,000 decisions")
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, frameon=False, fontsize=8, loc="outside lower center", ncols=3)
     write(figure, path)
@@ -222,7 +224,7 @@ def draw_decisions(found: Found, path: Path) -> None:
     dims, means, _ = series(found, "quadratic")["recommended"]
     axes.plot(dims, 0.6 * means[0] * np.array(dims), "--", color="0.45", linewidth=0.9,
               label="linear in dy")  # fmt: skip
-    axes.set_ylabel("regret after 100,000 decisions, 95 %")
+    axes.set_ylabel("regret after 100,000 decisions")
     figure.legend(frameon=False, fontsize=8, loc="outside lower center", ncols=3)
     write(figure, path)
 
