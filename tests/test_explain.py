@@ -254,7 +254,7 @@ def test_a_peak_at_the_edge_or_not_surely_concave_has_no_standard_error() -> Non
     found = policy.explain()
     assert found["peak_error"][0] is None
     assert abs(found["peak"][1] - 0.4) < 5.0 * found["peak_error"][1]
-    assert "They do not show yet where the best bid lies within the box." in str(found)
+    assert "They do not show yet where the best bid lies in the box." in str(found)
     gain, error = found["per_unit"][0], found["per_unit_error"][0]
     assert gain == pytest.approx(2.0, abs=5.0 * error)
 

@@ -168,6 +168,17 @@ def test_time_is_the_stores_and_passes_without_asking(store: Store) -> None:
     assert kinds[-1] == "expired"
 
 
+def test_a_decision_can_be_explained_from_its_event(store: Store) -> None:
+    shared = share(new(start=[4.0]), store, "prices")
+    decision = shared.ask([30.0])
+    shared.tell(decision, 1.5)
+    text = str(shared.policy().explain(decision))
+    assert "for age 30, was price" in text
+    assert "What is done today is price 4." in text
+    untold = share(new(), store, "others").policy().explain([30.0])
+    assert "Nobody has said what is done today; the middle of the box, price 5," in str(untold)
+
+
 def test_a_pause_binds_everywhere(store: Store) -> None:
     one, two = share(new(start=[4.0]), store, "prices"), share(new(start=[4.0]), store, "prices")
     one.pause()

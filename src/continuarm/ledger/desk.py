@@ -83,7 +83,7 @@ class Desk:
                 f"a key of a decision is needed, but {record.key!r} is another's"
             )
         name = self.replica.name
-        return Decision(event.id, event.context, event.value, names, name, event.role)
+        return Decision(event.id, event.context, event.value, names, name, event.role, event)
 
     def told(self, decision: Any, payoff: Any, value: Context | None) -> Entry:
         """That a payoff came."""

@@ -13,7 +13,7 @@ from continuarm.box import Box
 from continuarm.core.compiling import Array
 from continuarm.live.events import SHARED, WHILE_FROZEN, WHILE_PAUSED
 from continuarm.sets import Polytope
-from continuarm.words import box_in_words, label_of, listed, number_in_words, values_in_words
+from continuarm.words import box_in_words, label_of, listed, number_in_words
 
 __all__ = ["Case", "Guard", "active_guards", "allowed"]
 
@@ -60,8 +60,8 @@ def _reach(case: Case) -> Guard | None:
             case.decision.names, case.reach.tolist(), case.decision.span.tolist(), strict=True
         )
     ]
-    away = abs(case.value - case.centre)
-    held = case.is_ours and bool((away >= case.reach - AT_AN_EDGE * case.decision.span).any())
+    from_edge = abs(abs(case.value - case.centre) - case.reach)
+    held = case.is_ours and bool((from_edge <= AT_AN_EDGE * case.decision.span).any())
     return Guard("reach", f"{listed(parts)} of the best known", held)
 
 
@@ -74,12 +74,25 @@ def _within(case: Case) -> Guard | None:
     says = box_in_words(low, high, case.decision, "the whole box")
     if case.max_move is None:
         return Guard("within", says, held)
-    moves = values_in_words(case.max_move, case.decision)
-    return Guard("max_move", f"{says}: at most {moves} from the reference", held)
+    limits = "the limits of the request, and"
+    return Guard("max_move", f"{says}: {limits} {_moves(case)} from the reference", held)
+
+
+def _moves(case: Case) -> str:
+    """How far each coordinate may move, but for those that may go anywhere."""
+    assert case.max_move is not None
+    parts = [
+        f"{label_of(name, case.decision)} at most {number_in_words(move, span)}"
+        for name, move, span in zip(
+            case.decision.names, case.max_move.tolist(), case.decision.span.tolist(), strict=True
+        )
+        if move < span
+    ]
+    return listed(parts)
 
 
 def _share(case: Case) -> Guard | None:
-    if case.share == 0.0:
+    if case.share == 0.0 or case.paused:
         return None
     says = f"{100.0 * case.share:g} % of decisions are what is done today, to compare with"
     return Guard("share", says, case.why == SHARED)

@@ -34,7 +34,8 @@ def of_context(policy: Shell, point: Array, within: Within | None) -> Explanatio
     today = policy.life.incumbent.at(point)
     case = _case(policy, centre, centre, None, limits, found)
     moved = policy.gate.alone(policy.life.incumbents, point, within, today)
-    return explained(Known(policy.context, point, case, today, moved, None, False, found))
+    given = _start_given(policy)
+    return explained(Known(policy.context, point, case, today, given, moved, None, False, found))
 
 
 def of_decision(policy: Shell, what: Decision | Asked) -> Explanation:
@@ -52,7 +53,16 @@ def of_decision(policy: Shell, what: Decision | Asked) -> Explanation:
     case = _case(policy, event.value, centre, event.why, event.limits, found)
     point, today = event.context, event.start
     moved = policy.gate.alone(policy.life.incumbents, point, within, today)
-    return explained(Known(policy.context, point, case, today, moved, event, then, found))
+    given = _start_given(policy)
+    return explained(Known(policy.context, point, case, today, given, moved, event, then, found))
+
+
+def _start_given(policy: Shell) -> bool:
+    """Whether somebody, or a log, has said what is done today."""
+    life = policy.life
+    if life.beginning.start is not None or life.constant is None:
+        return True
+    return bool((life.constant != policy.decision.centre).any())
 
 
 def _of_open(policy: Shell, decision: Decision) -> Asked:

@@ -66,6 +66,7 @@ class Explanation(dict[str, Any]):
 class Known(NamedTuple):
     """What an explanation is made of.
 
+    start_given : whether somebody has said what is done today.
     allowed_start : the decision nearest to the start that is allowed.
     asked : the decision's event; None: what would be best for a context.
     then : whether `found` is as of when it was asked.
@@ -76,6 +77,7 @@ class Known(NamedTuple):
     point: Array
     case: Case
     start: Array
+    start_given: bool
     allowed_start: Array
     asked: Asked | None
     then: bool
@@ -144,12 +146,19 @@ def _distance(case: Case) -> str:
 
 def _lines(found: dict[str, Any], known: Known) -> list[str]:
     case, past = known.case, known.then
-    lines = [f"What is done today is {values_in_words(known.start, case.decision)}."]
+    today = values_in_words(known.start, case.decision)
+    lines = [
+        f"What is done today is {today}."
+        if known.start_given
+        else f"Nobody has said what is done today; the middle of the box, {today}, stands for it."
+    ]
     if (known.start != known.allowed_start).any():
         nearest = values_in_words(known.allowed_start, case.decision)
         lines.append(f"That is not allowed here; the nearest decision that is: {nearest}.")
     where, has = box_in_words(found["low"], found["high"], known.context), "had" if past else "has"
-    lines.append(f"Its bin, {where}, {has} learned {found['payoffs']:,} payoffs of its own.")
+    told, noun = found["payoffs"], "payoff" if found["payoffs"] == 1 else "payoffs"
+    learned = "been told" if case.frozen else "learned"
+    lines.append(f"Its bin, {where}, {has} {learned} {told:,} {noun} of its own.")
     if "peak" in found:
         lines += _sureness(found, case)
     elif found.get("early"):
@@ -184,7 +193,8 @@ def _sureness(found: dict[str, Any], case: Case) -> list[str]:
         rest = "; a decision goes there as far as they make it sure" if further else ""
         lines.append(f"Payoffs put the best {listed(known)} (one standard error){rest}.")
     if unknown:
-        lines.append(f"They do not show yet where the best {listed(unknown)} lies within the box.")
+        lie = "lies" if len(unknown) == 1 else "lie"
+        lines.append(f"They do not show yet where the best {listed(unknown)} {lie} in the box.")
     return lines
 
 
