@@ -74,6 +74,7 @@ class Life(Deciding):
         self.paused = False
         self.comparison = Comparison(beginning.share)
         self.history = History()
+        self.keeps_history = True  # not in a simulation: compiled loops keep none
         unlimited = limits_of(np.full(decision.dim, 0.5), with_steps(decision, reach(learner)))
         self.limits = guarded(unlimited._replace(share=beginning.share), guard)
         self.follow(beginning.start or always(context, decision, decision.centre))
@@ -271,11 +272,13 @@ class Life(Deciding):
             self.asked_of[bin_] += 1
         if id_ in self.comparison.line:
             self.comparison.paid[id_] = payoff
-        self.learned_before, self.history = opened.asked, history
-        history.told += 1
-        paid[counted] += 1.0
-        paid[counted + 1] += size
-        paid[counted + 2] += size * size
+        self.learned_before = opened.asked
+        if self.keeps_history:
+            self.history = history
+            history.told += 1
+            paid[counted] += 1.0
+            paid[counted + 1] += size
+            paid[counted + 2] += size * size
         if self.unheard is not None and event is not None:
             self.unheard += (event,)
 

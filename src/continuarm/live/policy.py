@@ -27,6 +27,7 @@ from continuarm.live.diagnosis.examined import examined
 from continuarm.live.diagnosis.findings import Findings
 from continuarm.live.explanation import Explanation
 from continuarm.live.export import export
+from continuarm.live.history import History
 from continuarm.live.incumbent import Start, incumbent_of
 from continuarm.live.inputs import Context, Contexts, Many, Rows, finite, key_of
 from continuarm.live.limits import Given, Within, within_of
@@ -133,6 +134,7 @@ class Policy(Plotted):
         other.forget_all()
         other.life.open.next_id = 0  # other draws, whose numbers begin anew
         other.life.compare_anew()
+        other.life.history, other.life.keeps_history = History(), False
         other._tokens.renew(0, 0)
         return other
 

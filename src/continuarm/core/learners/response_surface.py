@@ -87,7 +87,7 @@ class ResponseSurface:
     level : follow a level of the payoffs that moves (eq. 16 to 20); needs `bounded`.
     calm : what was learned in noisier times counts less (eq. 21).
     degree : the highest degree of a context in the slopes; terms above the first enter a bin's
-        model when payoffs speak for them (eq. 24 to 26).
+        model when payoffs speak for them (eq. 24 to 26); with a memory none does.
     enter_lead : the lead at which they do; default eq. 25.
     """
 
@@ -160,7 +160,7 @@ class ResponseSurface:
         """With room for terms that may enter, if that can be paid for."""
         p, dx = int(size(surface)), surface.dx
         plain = surface._replace(most=p)
-        if self.degree == LINEAR or surface.varying == 0 or dx == 0:
+        if self.degree == LINEAR or self.memory is not None or surface.varying == 0 or dx == 0:
             return plain
         lead = max(5.0, 1.75 * math.log(2 * surface.dy)) + math.log(dx)  # eq. 25
         lead = lead if self.enter_lead is None else self.enter_lead
