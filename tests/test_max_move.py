@@ -313,3 +313,38 @@ def test_explain_says_what_the_reference_is() -> None:
     explanation = policy.explain([0.3])
     assert explanation["reference"] == references(policy)([0.3]).tolist()
     assert explanation["centre"] == policy.recommend([0.3]).tolist()
+
+
+@pytest.mark.parametrize(
+    ("decision", "start", "move"),
+    [
+        (ca.Box([1, 0], [9, 4], names=["price", "fee"], spacing={"price": 1}), [3.5, 1.0], 0.4),
+        (ca.Polytope(ca.Box([1, 0], [9, 4], names=["price", "fee"]), ["price <= 4"]), [5, 1], 0.4),
+        (
+            ca.Polytope(
+                ca.Box([1, 0], [9, 4], names=["price", "fee"], spacing={"price": 0.5}),
+                ["price + fee <= 8"],
+            ),
+            [7.5, 3.0],
+            0.2,
+        ),
+    ],
+    ids=["spacing", "limit", "both"],
+)
+def test_near_a_reference_that_is_not_allowed_it_still_tries(
+    decision: ca.Box, start: list[float], move: float
+) -> None:
+    """Moves are counted from the allowed decision that is nearest."""
+    policy = ca.SurfaceSampling(
+        ca.Box([], []), decision, start=start, max_move={"price": move}, rng=1
+    )
+    tried = set()
+    for _ in range(120):
+        asked = policy.ask()
+        assert decision.allows(asked.value)
+        tried.add(tuple(asked.value.tolist()))
+        policy.tell(asked, -((asked.value[0] - 6.0) ** 2) - (asked.value[1] - 3.0) ** 2)
+    assert len(tried) > 10
+    assert policy.recommend()[1] > start[1] or decision.spaced
+    reader = ca.Reader(policy.export())
+    assert reader.decide() == pytest.approx(policy.recommend().tolist(), abs=1e-9)

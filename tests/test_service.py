@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -91,6 +91,8 @@ def test_contexts_go_in_decisions_come_out_payoffs_come_back(service: httpx.Clie
         f"{HERE}/decisions", json={"context": {"age": 38, "income": 1}, "key": "order-17"}
     )
     assert (other.status_code, other.json()["error"]) == (409, "key-conflict")
+    limited = {"context": CUSTOMER, "key": "order-17", "within": {"price": [1, 2]}}
+    assert service.post(f"{HERE}/decisions", json=limited).status_code == 409
     told = service.post(f"{HERE}/payoffs", json={"id": answer["id"], "payoff": 1.5})
     assert told.json() == {"id": answer["id"], "done": True}
     same = service.post(f"{HERE}/payoffs", json={"id": answer["id"], "payoff": 1.5})
@@ -161,6 +163,16 @@ def test_what_happens_is_streamed(service: httpx.Client) -> None:
                 event = json.loads(line.removeprefix("data: "))
                 break
     assert (event["event"], event["id"]) == ("asked", asked["id"])
+
+
+def test_readers_of_streams_hold_nobody_up(service: httpx.Client) -> None:
+    """More of them than there are threads."""
+    with ExitStack() as readers:
+        for _ in range(12):
+            readers.enter_context(service.stream("GET", f"{HERE}/stream"))
+        began = time.monotonic()
+        assert service.post(f"{HERE}/decisions", json={"context": CUSTOMER}).status_code == 200
+    assert time.monotonic() - began < 10.0, "a thread that waits for a reader does so for 15 s"
 
 
 def test_an_administrator_steers(service: httpx.Client) -> None:
@@ -270,6 +282,11 @@ def test_tokens_let_in_who_may(tmp_path: Path) -> None:
         with closing(open_store(where)) as store:
             store.revoke_token("decide")
         _until(lambda: tried("decide", "POST", f"{HERE}/decisions", asked) == 401)
+        with closing(open_store(where)) as store:
+            for name in ("read", "admin"):
+                store.revoke_token(name)
+        _until(lambda: tried("admin", "GET", HERE) == 401)
+        assert tried(None, "GET", HERE) == 401, "with the last token the door stays shut"
         log = server.stop()
     assert all(token not in log for token in tokens.values())
     assert "52000" not in log, "contexts are not logged"

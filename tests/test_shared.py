@@ -23,6 +23,7 @@ from continuarm.errors import (
     SettingsError,
     StoreError,
     UnknownDecisionError,
+    UnknownExperimentError,
 )
 from continuarm.ledger import SharedPolicy, replica, share
 from continuarm.ledger.fold import fold
@@ -177,6 +178,29 @@ def test_a_decision_can_be_explained_from_its_event(store: Store) -> None:
     assert "What is done today is price 4." in text
     untold = share(new(), store, "others").policy().explain([30.0])
     assert "Nobody has said what is done today; the middle of the box, price 5," in str(untold)
+
+
+def test_a_decision_of_another_experiment_is_refused(store: Store) -> None:
+    one, two = share(new(), store, "one"), share(new(), store, "two")
+    mine, theirs = one.ask([30.0]), two.ask([30.0])
+    assert mine.id != theirs.id
+    for other in (theirs, theirs.id):
+        with pytest.raises(UnknownDecisionError):
+            one.tell(other, 1.0)
+    one.tell(mine, 1.0)
+    one.ask([30.0], key="k")
+    with pytest.raises(InputError, match="a key is for one decision"):
+        one.ask([30.0], key="k", within={"price": (2.0, 3.0)})
+
+
+def test_an_experiment_that_has_not_begun_is_unknown(store: Store) -> None:
+    store.create("half", "{}")
+    with pytest.raises(UnknownExperimentError, match="must have begun"):
+        SharedPolicy(store, "half")
+    with pytest.raises(SettingsError, match="`every` must be"):
+        share(new(), store, "prices", every=0)
+    with pytest.raises(InputError, match="a key must be a text"):
+        share(new(), store, "prices").ask([30.0], key="")
 
 
 def test_a_pause_binds_everywhere(store: Store) -> None:

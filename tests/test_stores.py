@@ -335,3 +335,16 @@ def test_a_store_goes_on_in_a_child_process(tmp_path: Path) -> None:
         assert [record.body for record in store.read("shop", 0)] == ["child", "parent"]
     with pytest.raises(StoreError, match="a store must be open"):
         store.experiments()
+
+
+def test_a_file_that_is_deleted_takes_nothing_along(tmp_path: Path) -> None:
+    """What is written to it would be acknowledged, and lost."""
+    with closing(open_store(tmp_path / "shop.db")) as store:
+        store.create("shop", "")
+        for file in tmp_path.iterdir():
+            file.unlink()
+        with pytest.raises(UnavailableError, match=r"must stay, but .* is gone"):
+            store.append("shop", [Entry("asked", "")])
+        open_store(tmp_path / "shop.db").close()
+        with pytest.raises(UnavailableError, match="is gone"):
+            store.append("shop", [Entry("asked", "")])

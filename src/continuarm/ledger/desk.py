@@ -4,13 +4,18 @@ It writes what is to be appended, and reads what became of it. Appending is its 
 thread may wait for the disk, or an event loop go on.
 """
 
+import json
 import os
+import zlib
 from typing import Any
+
+import numpy as np
 
 from continuarm.core.compiling import Array
 from continuarm.errors import (
     AlreadyToldError,
     ExpiredDecisionError,
+    InputError,
     KeyConflictError,
     StoreError,
     UnknownDecisionError,
@@ -25,9 +30,11 @@ from continuarm.live.policy import Policy
 from continuarm.live.tokens import Tokens
 from continuarm.store.records import CLOSED_BEFORE, KEY_TAKEN, NEVER_ASKED, Entry, Outcome, Record
 
-__all__ = ["Desk"]
+__all__ = ["Desk", "checked_key"]
 
-COUNTER_BITS = 64  # of the number of a decision; those above tell who decided
+# Of the number of a decision: its counter, then who decided, then in which experiment.
+COUNTER_BITS, NUMBER_BITS = 64, 32
+LONGEST_KEY = 200
 
 
 class Desk:
@@ -48,13 +55,19 @@ class Desk:
         if self.replica.differs is not None:
             raise StoreError(self.replica.differs)
         event, _ = self.replica.life.decide(point, 0.0, within, draw=self._draw())
-        return entry_of(event, key, folded=self.replica.position)
+        noted = {"folded": self.replica.position, "within": _plain(within)}
+        return entry_of(event, key, **noted)
+
+    def take_number(self) -> None:
+        """Have a number that nobody else has, in any process."""
+        name = self.replica.name
+        number = self.replica.store.number(name) | zlib.crc32(name.encode()) >> 1 << NUMBER_BITS
+        self._number, self._counter, self._process = number, 0, os.getpid()
 
     def _draw(self) -> int:
-        """A number that no other decision has, in any process."""
+        """A number that no other decision has, in any process, nor in other experiments."""
         if self._process != os.getpid():
-            number = self.replica.store.number(self.replica.name)
-            self._number, self._counter, self._process = number, 0, os.getpid()
+            self.take_number()
         self._counter += 1
         return self._number << COUNTER_BITS | self._counter
 
@@ -64,15 +77,16 @@ class Desk:
         silent = [id_ for id_ in life.open.all_due(life.now) if id_ not in life.open.held]
         return [Entry(EXPIRED, "{}", closes=text_of(id_)) for id_ in silent]
 
-    def answer(self, outcome: Outcome, point: Array) -> Decision:
+    def answer(self, outcome: Outcome, point: Array, within: Within | None) -> Decision:
         """The decision that was appended, or the one that has its key already."""
         if outcome.refused not in (None, KEY_TAKEN):
             raise StoreError(f"a decision must be new, but was {outcome.refused}")
-        decision = self._decision(_record(outcome))
-        if decision.context.tobytes() != point.tobytes():
+        record = _record(outcome)
+        decision, limits = self._decision(record), json.loads(record.body).get("within")
+        if decision.context.tobytes() != point.tobytes() or limits != _plain(within):
             raise KeyConflictError(
-                f"a key is for one decision, and that is for {decision.context.tolist()}, but got "
-                f"{point.tolist()}"
+                f"a key is for one decision, and that is for {decision.context.tolist()} within "
+                f"{limits}, but got {point.tolist()} within {_plain(within)}"
             )
         return decision
 
@@ -89,11 +103,24 @@ class Desk:
         """That a payoff came."""
         inputs = Inputs(self.replica.life, Tokens(), self.replica.name)
         numbers = inputs.payoff(payoff), None, inputs.done(value)
-        return entry_of(events.Told(_id_of(decision), *numbers))
+        return entry_of(events.Told(self._id_of(decision), *numbers))
+
+    def _id_of(self, decision: Any) -> int:
+        name, id_ = self.replica.name, decision
+        if isinstance(decision, Decision):
+            id_ = decision.id
+            if decision.policy not in (None, name):
+                raise UnknownDecisionError(
+                    f"a decision of {name!r} is needed, but got {decision!r} of another"
+                )
+        whole = isinstance(id_, int | np.integer) and not isinstance(id_, bool)
+        if not whole or not 0 <= id_ < 2**128:
+            raise UnknownDecisionError(f"a Decision or its number is needed, but got {decision!r}")
+        return int(id_)
 
     def forgotten(self, decision: Any) -> Entry:
         """That it never will."""
-        return entry_of(events.Forgotten(_id_of(decision)))
+        return entry_of(events.Forgotten(self._id_of(decision)))
 
     def policy(self) -> Policy:
         """A copy of the policy as it is now, to look into."""
@@ -126,8 +153,12 @@ def _record(outcome: Outcome) -> Record:
     return outcome.record
 
 
-def _id_of(decision: Any) -> int:
-    id_ = decision.id if isinstance(decision, Decision) else decision
-    if isinstance(id_, bool) or not isinstance(id_, int) or not 0 <= id_ < 2**128:
-        raise UnknownDecisionError(f"a Decision or its number is needed, but got {decision!r}")
-    return id_
+def _plain(within: Within | None) -> list[list[float]] | None:
+    return None if within is None else [within.low.tolist(), within.high.tolist()]
+
+
+def checked_key(key: Any) -> str | None:
+    """A client's key, or none."""
+    if key is None or (isinstance(key, str) and 0 < len(key) <= LONGEST_KEY):
+        return key
+    raise InputError(f"a key must be a text of 1 to {LONGEST_KEY} characters, but got {key!r}")

@@ -7,7 +7,8 @@ thousandth position or so one keeps a snapshot, and the others compare theirs wi
 import hashlib
 import json
 
-from continuarm.errors import StoreError
+from continuarm import checks
+from continuarm.errors import StoreError, UnknownExperimentError
 from continuarm.ledger.entries import BEGAN
 from continuarm.ledger.fold import fold
 from continuarm.ledger.version import fold_version
@@ -45,7 +46,10 @@ def begin(store: Store, name: str, life: Life) -> None:
 
 def pinned(store: Store, name: str) -> str:
     """The version that folds an experiment, if it is this one."""
-    [began] = store.read(name, store.experiment(name).begins, 1)
+    found = store.read(name, store.experiment(name).begins, 1)
+    if not found:
+        raise UnknownExperimentError(f"an experiment must have begun, but {name!r} has not yet")
+    [began] = found
     version = json.loads(began.body)["version"] if began.kind == BEGAN else fold_version()
     if version != fold_version():
         raise StoreError(
@@ -65,7 +69,7 @@ class Replica:
     position: int
 
     def __init__(self, store: Store, name: str, *, every: int = SNAPSHOT_EVERY) -> None:
-        self.store, self.name, self.every = store, name, every
+        self.store, self.name, self.every = store, name, checks.whole("every", every, 1)
         self.differs: str | None = None  # how this replica's state differs from another's
         self._load()
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from continuarm.core.compiling import Array
 from continuarm.errors import SettingsError
-from continuarm.ledger.desk import Desk
+from continuarm.ledger.desk import Desk, checked_key
 from continuarm.ledger.entries import TIME_PASSED
 from continuarm.ledger.groups import Groups
 from continuarm.ledger.replica import SNAPSHOT_EVERY, Replica, begin
@@ -121,9 +121,9 @@ class SharedPolicy:
         """
         point = self.context.point(context)
         limits = None if within is None else within_of(within, self.decision)
-        entries = self.gate.alone(self._asked, point, limits, key)
+        entries = self.gate.alone(self._asked, point, limits, checked_key(key))
         *_, outcome = self._groups.append(entries)
-        return self._desk.answer(outcome, point)
+        return self._desk.answer(outcome, point, limits)
 
     def _asked(self, point: Array, within: Within | None, key: str | None) -> list[Entry]:
         """A decision, and before it what is over its time."""

@@ -1,9 +1,9 @@
 """max_move: decisions stay near a reference, which is what was known when it was last renewed.
 
 It is soft: where it and the limits of a request leave nothing, the nearest of these limits is
-taken, and with coupled limits or a spacing the allowed decision nearest to the reference. What is
-done today is not moved by it, neither while paused nor for the incumbent's share. A life without
-`max_move` pays nothing for it.
+taken. Where a reference is not allowed, and nothing near it is, moves are counted from the allowed
+decision nearest to it. What is done today is not moved by it, neither while paused nor for the
+incumbent's share. A life without `max_move` pays nothing for it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -86,12 +86,13 @@ class LifeNearReference(Life):
         low, high = (decision.low, decision.high) if within is None else within
         assert move is not None
         middle = self.reference_at(context, start)
-        ends = middle - move, middle + move
-        near = Within(*(np.minimum(np.maximum(end, low), high) for end in ends))
+        near = Within(*(np.clip(end, low, high) for end in (middle - move, middle + move)))
         if not self.is_guarded or self.nearest_allowed(context, near, middle) is not None:
             return near
-        value = self.incumbents(context, within, middle)
-        return Within(value, value)
+        value = self.incumbents(context, within, middle)  # then moves are counted from here
+        near = Within(*(np.clip(end, low, high) for end in (value - move, value + move)))
+        holds = self.nearest_allowed(context, near, value) is not None
+        return near if holds else Within(value, value)
 
     def decide(
         self,

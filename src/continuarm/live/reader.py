@@ -66,7 +66,7 @@ class Reader:
         low = [min(max(v - move, a), b) for v, move, a, b in ends]
         high = [min(max(v + move, a), b) for v, move, a, b in ends]
         if self._guard is not None:
-            low, high = self._guard.near(low, high, middle)
+            low, high = self._guard.near(middle, self.max_move)
         return self._best(self.start, self.bins, point, low, high)
 
     def _reference(self, point: Vector) -> Vector:

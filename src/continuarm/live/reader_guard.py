@@ -32,14 +32,29 @@ class Guard:
         """The same within limits in units."""
         return Guard(self.allowed, low, high)
 
-    def near(self, low: Vector, high: Vector, middle: Vector) -> tuple[Vector, Vector]:
-        """These limits where something in them is allowed; else what is nearest to the middle."""
-        here, v = self.between(low, high), self.scaled(middle)
-        if here.holds and fill_nearest(here.allowed, v, here.low, here.high, here._room(), v[:]):
-            return low, high
-        nearest = self.nearest(v)
+    def near(self, middle: Vector, move: Vector) -> tuple[Vector, Vector]:
+        """What is at most `move` from the middle, where something there is allowed.
+
+        Else what is as near to the allowed decision that is nearest to the middle.
+        """
+        near = self._around(middle, move)
+        if self._has_allowed(*near, middle):
+            return near
+        nearest = self.nearest(self.scaled(middle))
         value = self.value(nearest, nearest)
-        return value, value
+        near = self._around(value, move)
+        return near if self._has_allowed(*near, value) else (value, value)
+
+    def _around(self, middle: Vector, move: Vector) -> tuple[Vector, Vector]:
+        ends = list(zip(middle, move, *self.edges, strict=True))
+        low = [min(max(v - away, a), b) for v, away, a, b in ends]
+        return low, [min(max(v + away, a), b) for v, away, a, b in ends]
+
+    def _has_allowed(self, low: Vector, high: Vector, middle: Vector) -> bool:
+        here, v = self.between(low, high), self.scaled(middle)
+        if not here.holds:
+            return False
+        return bool(fill_nearest(here.allowed, v, here.low, here.high, here._room(), v[:]))
 
     def scaled(self, value: Vector) -> Vector:
         """A decision in units on [-1, 1]."""

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from continuarm.errors import ContinuarmError
+from continuarm.service.messages import Refusal
 from continuarm.service.operations import Operation
 from continuarm.service.refusals import TooLargeError, refusal_of, status_of
 from continuarm.service.tokens import Doorkeeper
@@ -44,6 +46,8 @@ def endpoint_of(op: Operation, door: Doorkeeper, log: Log) -> Any:
             response: Response = await op.handler(request, body)
         except (ContinuarmError, msgspec.MsgspecError) as error:
             response = answered(refusal_of(error), status_of(error))
+        except ClientDisconnect:
+            response = answered(Refusal("malformed", "the body must come whole"), 400)
         took = round(1000.0 * (time.perf_counter() - began), 3)
         path, status = request.url.path, response.status_code
         log({"method": op.method, "path": path, "status": status, "ms": took})

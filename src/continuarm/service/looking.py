@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -23,6 +24,7 @@ from continuarm.store.records import Record
 __all__ = ["Looking", "said"]
 
 MOST_EVENTS = 1000  # in one answer
+GLANCE = 0.05  # seconds between two looks of a stream
 BEAT = 15.0  # seconds after which a stream that is silent says that it lives
 
 
@@ -144,19 +146,20 @@ class Looking:
 
 
 async def _happening(running: Running, after: int) -> AsyncIterator[bytes]:
-    """Events as they are appended; a comment now and then, so that a lost reader is noticed."""
-    while True:
-        records: list[Record] = []
-        try:
-            if await asyncio.to_thread(running.store.wait, running.name, after, BEAT):
-                records = await asyncio.to_thread(running.store.read, running.name, after)
-        except UnavailableError:
-            await asyncio.sleep(1.0)
-        for record in records:
-            yield b"id: %d\ndata: %s\n\n" % (record.position, encode(_event(record)))
-            after = record.position
-        if not records:
+    """Events as they are folded; a comment now and then, so that a lost reader is noticed."""
+    silent = 0.0
+    while not running.is_closed:
+        if running.replica.position <= after:
+            await asyncio.sleep(GLANCE)  # no thread waits for a reader
+            silent += GLANCE
+        else:
+            with suppress(UnavailableError):
+                for record in await asyncio.to_thread(running.store.read, running.name, after):
+                    yield b"id: %d\ndata: %s\n\n" % (record.position, encode(_event(record)))
+                    after, silent = record.position, 0.0
+        if silent >= BEAT:
             yield b": still here\n\n"
+            silent = 0.0
 
 
 def _event(record: Record) -> dict[str, Any]:

@@ -37,7 +37,8 @@ class Running:
         self.replica, self.gate = Replica(store, name), Gate()
         self.desk, self.groups = Desk(self.replica), AsyncGroups(store, name)
         self.context, self.decision = self.desk.context, self.desk.decision
-        self.desk.policy().warm_up()  # nobody waits for the compiler
+        self.desk.take_number()  # no request waits for the store's lock, nor for the compiler
+        self.desk.policy().warm_up()
         self.replica.catch_up()
         self.current_at, self._stop = time.monotonic(), Event()
         self._follower = Thread(target=self._follow, name=f"follow {name}", daemon=True)
@@ -54,6 +55,11 @@ class Running:
                 self.current_at = began
             except UnavailableError:
                 self._stop.wait(AGAIN)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it follows no more."""
+        return self._stop.is_set()
 
     def close(self) -> None:
         """Follow no more."""
@@ -101,7 +107,7 @@ class Running:
         due, entries = self.gate.alone(self._entries, asked)
         found = (await self.groups.append([*due, *entries]))[len(due) :]
         for k, outcome in zip(wanted, found, strict=True):
-            answers[k] = _tried(self.desk.answer, outcome, answers[k])
+            answers[k] = _tried(self.desk.answer, outcome, answers[k], limits)
         return answers
 
     def _entries(self, asked: list[Any]) -> tuple[list[Entry], list[Entry]]:

@@ -57,8 +57,10 @@ class SqliteDatabase:
         self._opening, self._closed = Lock(), False
         if not self.path.parent.is_dir():
             raise StoreError(f"the folder of a store must be there, but {self.path.parent} is not")
+        self._inode: int | None = None
         try:
             self._migrate()
+            self._inode = self.path.stat().st_ino
         except BaseException:
             self.close()
             raise
@@ -93,6 +95,17 @@ class SqliteDatabase:
         found: sqlite3.Connection = self._mine.connection
         return found
 
+    def _refuse_if_gone(self) -> None:
+        """A file that was deleted takes what is written to it along."""
+        if self._inode is None:  # it is being made
+            return
+        try:
+            stays = self.path.stat().st_ino == self._inode
+        except FileNotFoundError:
+            stays = False
+        if not stays:
+            raise UnavailableError(f"the file of a store must stay, but {self.path} is gone")
+
     @contextmanager
     def _refusals(self) -> Iterator[None]:
         """What SQLite raises, in words of ours."""
@@ -106,6 +119,7 @@ class SqliteDatabase:
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Session]:
         with self._refusals():
+            self._refuse_if_gone()
             connection = self._connection()
             connection.execute(begin)
             try:
