@@ -1,10 +1,10 @@
 """The service: a real server on a real store, spoken to over HTTP."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -39,10 +39,10 @@ class Server:
     def __init__(self, store: str | Path, *options: str) -> None:
         self.port = free_port()
         command = [sys.executable, "-m", "continuarm", "serve", "--store", str(store)]
+        self.log = tempfile.TemporaryFile("w+")  # nobody reads it meanwhile: a pipe would fill
         self.process = subprocess.Popen(
-            [*command, "--port", str(self.port), *options], stderr=subprocess.PIPE, text=True
+            [*command, "--port", str(self.port), *options], stderr=self.log
         )
-        os.set_blocking(self.process.stderr.fileno(), False)  # type: ignore[union-attr]
         self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=120.0)
 
     def ready(self) -> "Server":
@@ -58,10 +58,11 @@ class Server:
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> str:
         self.process.send_signal(how)
-        os.set_blocking(self.process.stderr.fileno(), True)  # type: ignore[union-attr]
-        _, log = self.process.communicate(timeout=60)
+        self.process.wait(60)
         self.client.close()
-        return log
+        with self.log as log:
+            log.seek(0)
+            return log.read()
 
     def __enter__(self) -> "Server":
         return self.ready()

@@ -124,13 +124,18 @@ class Running:
 
     async def pass_time(self) -> None:
         """Give up on what is over its time to live, by the store's clock."""
-        life = self.replica.life
-        timed = life.beginning.waiting.ttl_seconds is not None
-        entries = self.gate.alone(self.desk.due)
-        if timed and not entries and life.open.is_due(time.time()):
-            entries = [Entry(TIME_PASSED, "{}")]
+        entries = self.gate.alone(self._over)
         if entries:
             await self.groups.append(entries)
+
+    def _over(self) -> list[Entry]:
+        """What is over its time; or that time has passed, where by our clock something may be."""
+        life = self.replica.life
+        timed = life.beginning.waiting.ttl_seconds is not None
+        entries = self.desk.due()
+        if timed and not entries and life.open.is_due(time.time()):
+            return [Entry(TIME_PASSED, "{}")]
+        return entries
 
     def recommend(self, context: Any, within: Any = None) -> Array:
         """The best decision known now."""
