@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from starlette.applications import Starlette
@@ -45,7 +45,7 @@ def application(
         Route(op.path, endpoint_of(op, door, _both(metrics, log)), methods=[op.method])
         for op in operations
     ]
-    health = _Health(experiments, metrics, encode(openapi(operations)))
+    health = _Health(experiments, door, metrics, encode(openapi(operations)))
     handlers: Any = {404: _unknown, 405: _unknown, 500: _unknown}
     return Starlette(
         routes=[*routes, *health.routes()], lifespan=health.life, exception_handlers=handlers
@@ -63,8 +63,11 @@ def _both(metrics: Metrics, log: Log) -> Log:
 class _Health:
     """Whether it lives, whether it is ready, and what it counts."""
 
-    def __init__(self, experiments: Experiments, metrics: Metrics, page: bytes) -> None:
-        self._experiments, self._metrics, self._page = experiments, metrics, page
+    def __init__(
+        self, experiments: Experiments, door: Doorkeeper, metrics: Metrics, page: bytes
+    ) -> None:
+        self._experiments, self._door = experiments, door
+        self._metrics, self._page = metrics, page
         self._has_begun = False
 
     def routes(self) -> list[Route]:
@@ -88,11 +91,10 @@ class _Health:
     async def _pass_time(self) -> None:
         while True:
             await asyncio.sleep(TICK)
-            for running in self._experiments.all_running():
-                try:
+            with suppress(ContinuarmError):  # the store does not answer: the next look is soon
+                await asyncio.to_thread(self._door.look)
+                for running in self._experiments.all_running():
                     await running.pass_time()
-                except ContinuarmError:
-                    continue  # the store does not answer: the next look is soon
 
     async def alive(self, request: HttpRequest) -> Response:
         return answered({"alive": True})

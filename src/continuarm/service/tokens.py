@@ -12,7 +12,6 @@ from continuarm.store.records import Token
 __all__ = ["SCOPES", "Doorkeeper", "ForbiddenError", "TooManyError", "UnauthorisedError", "issue"]
 
 SCOPES = ("read", "decide", "admin")  # each may do what those before it may
-FRESH = 1.0  # seconds until the tokens of a store are read again: a revoked one is let in no more
 BURST = 2.0  # seconds of its rate that a token may use at once
 
 
@@ -49,21 +48,18 @@ class Doorkeeper:
 
     def __init__(self, store: Store, rate: float) -> None:
         self._store, self._rate = store, rate
-        self._tokens: list[Token] = []
-        self._read_at = -FRESH
+        self._tokens = store.tokens()
         self._left: dict[str, tuple[float, float]] = {}  # requests a token has left, and when
 
-    def _known(self) -> list[Token]:
-        if time.monotonic() - self._read_at >= FRESH:
-            self._tokens, self._read_at = self._store.tokens(), time.monotonic()
-        return self._tokens
+    def look(self) -> None:
+        """Read the tokens of the store again: one that was revoked is let in no more."""
+        self._tokens = self._store.tokens()
 
     def let_in(self, header: str | None, scope: str) -> None:
         """Refuse who may not do what needs this scope."""
-        tokens = self._known()
         name = ""
-        if tokens:
-            found = self._found(tokens, header)
+        if self._tokens:
+            found = self._found(self._tokens, header)
             if SCOPES.index(found.scope) < SCOPES.index(scope):
                 raise ForbiddenError(f"the scope {scope!r} is needed, but got {found.scope!r}")
             name = found.name

@@ -1,7 +1,9 @@
 """What every store refuses, in the same words."""
 
+import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 
 from continuarm.errors import ExperimentConflictError, InputError, UnknownExperimentError
 from continuarm.store.records import Entry, Experiment, Record
@@ -63,10 +65,19 @@ def same_settings(experiment: Experiment, settings: str) -> Experiment:
     """The experiment, if it was created with these settings."""
     if experiment.settings != settings:
         raise ExperimentConflictError(
-            f"an experiment keeps its settings, and {experiment.name!r} has "
-            f"{experiment.settings}, but got {settings}"
+            f"an experiment keeps its settings, but for {experiment.name!r} got others: "
+            f"{_difference(experiment.settings, settings)}"
         )
     return experiment
+
+
+def _difference(kept: str, given: str) -> str:
+    """What differs between two texts of settings, by name if they are JSON."""
+    with suppress(ValueError, AttributeError):
+        before, after = json.loads(kept), json.loads(given)
+        names = sorted(k for k in before | after if before.get(k) != after.get(k))
+        return ", ".join(f"{k} {before.get(k)} before and {after.get(k)} now" for k in names)
+    return f"{kept} before and {given} now"
 
 
 def appendable(experiment: Experiment) -> Experiment:
