@@ -1,5 +1,6 @@
 """The service: a real server on a real store, spoken to over HTTP."""
 
+import asyncio
 import json
 import signal
 import subprocess
@@ -16,6 +17,13 @@ import httpx
 import pytest
 
 import continuarm as ca
+from continuarm.errors import (
+    AlreadyToldError,
+    InputError,
+    UnavailableError,
+    UnknownDecisionError,
+    UnknownExperimentError,
+)
 from continuarm.ledger import SharedPolicy
 from continuarm.service.operations import openapi
 from continuarm.service.tokens import issue
@@ -122,6 +130,50 @@ def test_a_batch_says_what_became_of_each(service: httpx.Client) -> None:
     assert [one["done"] for one in told] == [True, False]
     gone = service.post(f"{HERE}/forget", json={"ids": [asked[2]["id"]]})
     assert gone.json()["closed"][0]["id"] == asked[2]["id"]
+
+
+def test_a_client_has_the_verbs_of_a_policy(service: httpx.Client) -> None:
+    with ca.Client(str(service.base_url), "prices") as policy:
+        decision = policy.ask(CUSTOMER, within={"price": (3.0, 3.5)}, key="by client")
+        assert 3.0 <= decision.value[0] <= 3.5
+        assert decision.as_dict().keys() == {"price"}
+        assert policy.ask(CUSTOMER, key="by client").id == decision.id
+        policy.tell(decision, 1.25, value=[3.25])
+        policy.tell(decision.id, 1.25, value=[3.25])
+        with pytest.raises(AlreadyToldError, match="closed once"):
+            policy.tell(decision, 1.5)
+        with pytest.raises(AlreadyToldError):
+            policy.forget(decision)
+        with pytest.raises(InputError, match="age"):
+            policy.ask({"age": 7, "income": 1})
+        with pytest.raises(UnknownDecisionError):
+            policy.tell(5, 1.0)
+        assert policy.recommend(CUSTOMER).shape == (1,)
+    with (
+        ca.Client(str(service.base_url), "nobody's") as nobody,
+        pytest.raises(UnknownExperimentError),
+    ):
+        nobody.ask(CUSTOMER)
+
+
+def test_a_client_of_an_event_loop_does_the_same(service: httpx.Client) -> None:
+    async def visit() -> None:
+        async with ca.AsyncClient(str(service.base_url), "prices") as policy:
+            asked = await asyncio.gather(*(policy.ask(CUSTOMER) for _ in range(20)))
+            assert len({decision.id for decision in asked}) == 20
+            await asyncio.gather(*(policy.tell(decision, 1.0) for decision in asked[1:]))
+            await policy.forget(asked[0])
+            assert (await policy.recommend(CUSTOMER)).shape == (1,)
+
+    asyncio.run(visit())
+
+
+def test_a_client_whose_service_is_away_says_so() -> None:
+    with (
+        ca.Client(f"http://127.0.0.1:{free_port()}", "prices") as policy,
+        pytest.raises(UnavailableError, match="a service must answer"),
+    ):
+        policy.ask(CUSTOMER)
 
 
 def test_everybody_may_look(service: httpx.Client) -> None:

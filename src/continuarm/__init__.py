@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from continuarm import plots as plots
     from continuarm import testing as testing
     from continuarm.box import Box as Box
+    from continuarm.client import AsyncClient as AsyncClient
+    from continuarm.client import Client as Client
     from continuarm.core.learners.gradient_ascent import GradientAscent as GradientAscent
     from continuarm.core.learners.gradient_surface import GradientSurface as GradientSurface
     from continuarm.core.learners.grid_ucb import GridUCB as GridUCB
@@ -69,8 +71,10 @@ if TYPE_CHECKING:
 _HOME = {
     "AdaptiveKWSA": "live.named",
     "AffineRule": "live.affine_rule",
+    "AsyncClient": "client",
     "Bin": "live.decision",
     "Box": "box",
+    "Client": "client",
     "Comparison": "lab.comparison",
     "Decision": "live.decision",
     "Decisions": "live.decision",
