@@ -41,24 +41,27 @@ def _hashed(secret: str) -> str:
 
 
 class Doorkeeper:
-    """Lets in who has a token; where a store has none, everybody.
+    """Lets in who has a token; where a store has never had one, everybody.
 
     rate : requests per second of one token, in this process.
     """
 
     def __init__(self, store: Store, rate: float) -> None:
         self._store, self._rate = store, rate
-        self._tokens = store.tokens()
+        self._is_open, self._tokens = True, list[Token]()
+        self.look()
         self._left: dict[str, tuple[float, float]] = {}  # requests a token has left, and when
 
     def look(self) -> None:
         """Read the tokens of the store again: one that was revoked is let in no more."""
         self._tokens = self._store.tokens()
+        if self._tokens:  # when the last one is revoked, nobody is let in
+            self._is_open = False
 
     def let_in(self, header: str | None, scope: str) -> None:
         """Refuse who may not do what needs this scope."""
         name = ""
-        if self._tokens:
+        if not self._is_open:
             found = self._found(self._tokens, header)
             if SCOPES.index(found.scope) < SCOPES.index(scope):
                 raise ForbiddenError(f"the scope {scope!r} is needed, but got {found.scope!r}")
