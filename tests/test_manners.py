@@ -42,11 +42,11 @@ def test_a_policy_says_how_much_it_has_learned() -> None:
 
 def test_the_repr_of_a_policy_names_the_options_that_were_given() -> None:
     bold = ca.SurfaceSampling(UNIT, UNIT, reach=None)
-    assert repr(bold).endswith("; EvidenceTree() × ResponseSurface()>")
-    safe = "ResponseSurface(reach=0.1, bounded=True, level=True, calm=True)>"
+    assert repr(bold).endswith("; EvidenceTree() × ResponseSurface(degree=5)>")
+    safe = "ResponseSurface(reach=0.1, bounded=True, level=True, calm=True, degree=5)>"
     assert repr(ca.SurfaceSampling(UNIT, UNIT)).endswith(safe)
     made = repr(ca.SurfaceSampling(UNIT, UNIT, memory=500, reach=None))
-    assert "ResponseSurface(memory=500)" in made
+    assert "ResponseSurface(memory=500, degree=5)" in made
 
 
 def test_the_repr_of_a_policy_can_be_seen_from_inside() -> None:

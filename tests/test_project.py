@@ -203,16 +203,16 @@ def test_a_new_file_outside_the_core_recompiles_nothing_and_keeps_finished_runs(
 ) -> None:
     package = copied / "continuarm"
     first = ran(copied)
-    (package / "service").mkdir()
-    (package / "service" / "__init__.py").write_text("")
-    (package / "service" / "http.py").write_text("import continuarm as ca\nPORT = 8000\n")
+    (package / "another").mkdir()
+    (package / "another" / "__init__.py").write_text("")
+    (package / "another" / "http.py").write_text("import continuarm as ca\nPORT = 8000\n")
     worlds = package / "problems" / "worlds"
     (worlds / "mine.py").write_text(NEW_WORLD)
     edit(worlds / "__init__.py", "    paper.WORLDS,\n", "    paper.WORLDS,\n    mine.WORLDS,\n")
     edit(worlds / "__init__.py", "    logit,\n", "    logit,\n    mine,\n")
     assert ran(copied) == first
     more = """
-import continuarm.service.http
+import continuarm.another.http
 print(ca.problem("mine"), ca.problem("mine", noise=0.3).noise)
 """
     assert ran(copied, more) == first

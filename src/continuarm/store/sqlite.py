@@ -6,6 +6,7 @@ given and become visible in one order. It is on the disk when it ends (WAL, sync
 
 import json
 import os
+import random
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
@@ -21,6 +22,7 @@ from continuarm.store.sql import Row, Session
 __all__ = ["SqliteDatabase"]
 
 PATIENCE = 10.0  # seconds that a writer waits for the others
+TRY = 0.001  # seconds between two tries, at most
 LOOK = 0.002  # seconds between two looks whether something was appended
 WORDS = {
     "identity": "INTEGER PRIMARY KEY",
@@ -71,6 +73,10 @@ class SqliteDatabase:
         return json.dumps(strings)
 
     def _migrate(self) -> None:
+        if self.path.exists():
+            with self.reading() as session:
+                if session.run("PRAGMA user_version") == [(schema.VERSION,)]:
+                    return
         with self.writing() as session:
             [(found,)] = session.run("PRAGMA user_version")
             if found == 0 and session.run("SELECT 1 FROM sqlite_master LIMIT 1"):
@@ -89,7 +95,8 @@ class SqliteDatabase:
             )
             with self._opening:
                 self._open.append(connection)
-            connection.execute("PRAGMA journal_mode = WAL")
+            if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+                connection.execute("PRAGMA journal_mode = WAL")  # nobody waits for this lock
             connection.execute("PRAGMA synchronous = FULL")
             self._mine.connection, self._mine.process = connection, os.getpid()
         found: sqlite3.Connection = self._mine.connection
@@ -121,7 +128,7 @@ class SqliteDatabase:
         with self._refusals():
             self._refuse_if_gone()
             connection = self._connection()
-            connection.execute(begin)
+            self._begin(connection, begin)
             try:
                 yield _Session(connection)
                 connection.execute("COMMIT")
@@ -129,6 +136,27 @@ class SqliteDatabase:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+
+    @staticmethod
+    def _begin(connection: sqlite3.Connection, begin: str) -> None:
+        """Begin a transaction, and wait for others, so long at most.
+
+        SQLite itself would wait a tenth of a second between two tries, and hardly ever find the
+        moment in which a busy writer lets go.
+        """
+        until = time.monotonic() + PATIENCE
+        connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            while True:
+                try:
+                    connection.execute(begin)
+                    return
+                except sqlite3.OperationalError as error:
+                    if "locked" not in str(error) or time.monotonic() > until:
+                        raise
+                time.sleep(random.uniform(0.2, 1.0) * TRY)
+        finally:
+            connection.execute(f"PRAGMA busy_timeout = {int(1000 * PATIENCE)}")
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
