@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,31 +15,84 @@ from continuarm.live.named import names
 from continuarm.live.named.by_name import maker_of
 from continuarm.problems import problem_names
 from tests.worlds import ROOT
+from tools.docstrings import in_markdown
 
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
 
 
 def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.S)
 
 
-def test_the_site_builds_and_a_broken_link_is_an_error(tmp_path: Path) -> None:
-    build = [sys.executable, "-m", "mkdocs", "build", "-d", str(tmp_path / "site")]
-    done = subprocess.run(build, capture_output=True, text=True, cwd=ROOT)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "site" / "reading" / "index.html").is_file()
-    broken = tmp_path / "docs"
-    broken.mkdir()
-    (broken / "index.md").write_text("[a link](nowhere.md)")
-    config = (ROOT / "mkdocs.yml").read_text().replace("docs_dir: docs", f"docs_dir: {broken}")
-    (tmp_path / "mkdocs.yml").write_text(re.sub(r"\nnav:.*", "\n", config, flags=re.S))
-    broken_build = [*build, "-f", str(tmp_path / "mkdocs.yml")]
-    done = subprocess.run(broken_build, capture_output=True, text=True)
+def built(project: Path) -> subprocess.CompletedProcess[str]:
+    build = [sys.executable, "-m", "zensical", "build", "--strict"]
+    return subprocess.run(build, capture_output=True, text=True, cwd=project)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the docs with their site."""
+    project = tmp_path_factory.mktemp("project")
+    shutil.copy(ROOT / "mkdocs.yml", project)
+    shutil.copytree(ROOT / "docs", project / "docs")
+    for part in ("src", "tools"):
+        (project / part).symlink_to(ROOT / part)
+    done = built(project)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return project
+
+
+def test_the_site_has_every_page_and_fetches_nothing_from_elsewhere(project: Path) -> None:
+    for page in PAGES:
+        html = project / "site" / page.relative_to(ROOT / "docs").with_suffix(".html")
+        fetched = re.findall(
+            r'<(?:script|img|link)[^>]*(?:src|href)="?(https?:[^" >]*)', html.read_text()
+        )
+        assert fetched == []
+
+
+def test_the_navigation_has_every_page_once() -> None:
+    nav = (ROOT / "mkdocs.yml").read_text().partition("\nnav:")[2]
+    pages = [str(page.relative_to(ROOT / "docs")) for page in PAGES]
+    assert sorted(re.findall(r"\S+\.md", nav)) == sorted(pages)
+
+
+def test_every_public_name_is_in_the_reference_once(project: Path) -> None:
+    pages = sorted((ROOT / "docs" / "reference").glob("*.md"))
+    text = "".join(page.read_text() for page in pages)
+    names = re.findall(r"^::: continuarm\.(\w+)$", text, re.M)
+    assert sorted(names) == ca.__all__
+    site = "".join(page.read_text() for page in (project / "site" / "reference").glob("*.html"))
+    for name in names:
+        assert f'id="continuarm.{name}"' in site
+        assert f"`{name}`" in pages[0].with_name("index.md").read_text()
+
+
+@pytest.mark.parametrize("link", ["nowhere.md", "theory.md#nothing"])
+def test_a_broken_link_is_an_error(project: Path, link: str) -> None:
+    page = project / "docs" / "theory.md"
+    text = page.read_text()
+    page.write_text(f"{text}\n[a link]({link})\n")
+    done = built(project)
+    page.write_text(text)
     assert done.returncode == 1
-    assert "nowhere.md" in done.stderr
+    assert "does not exist" in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.name)
+def test_a_docstring_becomes_markdown() -> None:
+    found = in_markdown(
+        "One rule.\n\nParameters\n----------\nlow, high : the edges,\n    of numbers.\n\n"
+        ">>> 1 + 1\n2\n\nThe end : not an item."
+    )
+    assert found == (
+        "One rule.\n\n**Parameters**\n\n- `low`, `high`: the edges,\n    of numbers.\n\n"
+        "```pycon\n>>> 1 + 1\n2\n```\n\nThe end : not an item."
+    )
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *PAGES], ids=lambda page: str(page.relative_to(ROOT))
+)
 def test_the_python_of_a_page_runs(page: Path, tmp_path: Path) -> None:
     code = "\n".join(blocks(page, "python"))
     if code:
