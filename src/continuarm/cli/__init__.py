@@ -4,7 +4,6 @@ import json
 import re
 import sys
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,9 @@ import click
 
 from continuarm.cli.first_day import first_day
 from continuarm.cli.inspect import inspect
+from continuarm.cli.moving import experiments, export, import_
 from continuarm.cli.parameters import WholeNumber
+from continuarm.cli.progress import Progress
 from continuarm.cli.serve import serve, token
 from continuarm.version import __version__
 
@@ -169,7 +170,7 @@ def simulate(
         commands.check_plot(plot)
     runs = []
     for name, player in players:
-        with _progress(name, horizon * replications, hidden=as_json) as progress:
+        with Progress(name, horizon * replications, hidden=as_json) as progress:
             runs.append(commands.run(name, player, world, horizon, replications, seed, progress))
     if plot is not None:
         commands.draw(runs, plot)
@@ -268,7 +269,7 @@ def compare(
         workers=workers,
         cluster=cluster or "threads",
     )
-    with _progress("comparing", length, hidden=as_json) as progress:
+    with Progress("comparing", length, hidden=as_json) as progress:
         comparison = run(progress)
     if plot is not None:
         comparison.draw(plot)
@@ -309,7 +310,7 @@ def reproduce(
 
     figures = chosen or reproduction.FIGURES
     length = reproduction.total_decisions(figures, quick=quick)
-    with _progress("running", length, hidden=False) as progress:
+    with Progress("running", length, hidden=False) as progress:
         claims = reproduction.reproduce(
             output,
             chosen=figures,
@@ -327,25 +328,8 @@ cli.add_command(first_day)
 cli.add_command(inspect)
 cli.add_command(serve)
 cli.add_command(token)
-
-
-class _progress:
-    """A progress bar on standard error; `with` gives the function that moves it."""
-
-    def __init__(self, label: str, length: int, hidden: bool) -> None:
-        hidden = hidden or not sys.stderr.isatty()
-        self.bar = click.progressbar(
-            length=length, label=label, file=sys.stderr, hidden=hidden, show_pos=False
-        )
-
-    def __enter__(self) -> Callable[[int], None]:
-        self.bar.__enter__()
-        return self.bar.update
-
-    def __exit__(self, *error: Any) -> None:
-        if error[0] is None:
-            self.bar.finish()
-        self.bar.__exit__(*error)
+for _command in (experiments, export, import_):
+    cli.add_command(_command)
 
 
 def main() -> None:

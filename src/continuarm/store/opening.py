@@ -14,20 +14,21 @@ __all__ = ["open_store"]
 POSTGRESQL = ("postgresql://", "postgres://")
 
 
-def open_store(address: str | os.PathLike[str]) -> Store:
+def open_store(address: str | os.PathLike[str], *, make: bool = True) -> Store:
     """Open a store, and make it if it is not there.
 
     Parameters
     ----------
     address : the path of a file, which holds a SQLite database; `postgresql://…`, as libpq takes
         it; or `:memory:`, which is gone when the process ends.
+    make : whether one that is not there is made; else it is refused.
 
     >>> store = open_store(":memory:")
     >>> store.create("prices", "{}").name
     'prices'
     """
     if isinstance(address, Path):
-        return SqlStore(SqliteDatabase(address))
+        return SqlStore(SqliteDatabase(address, make=make))
     if not isinstance(address, str) or not address:
         raise SettingsError(
             f"a store is the path of a file or postgresql://…, but got {address!r}"
@@ -37,9 +38,9 @@ def open_store(address: str | os.PathLike[str]) -> Store:
     if address.startswith(POSTGRESQL):
         from continuarm.store.postgresql import PostgresqlDatabase
 
-        return SqlStore(PostgresqlDatabase(address))
+        return SqlStore(PostgresqlDatabase(address, make=make))
     if "://" in address:
         raise SettingsError(
             f"a store is the path of a file or postgresql://…, but got {address!r}"
         )
-    return SqlStore(SqliteDatabase(address))
+    return SqlStore(SqliteDatabase(address, make=make))

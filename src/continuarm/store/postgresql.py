@@ -58,16 +58,17 @@ def _placed(statement: str) -> Any:
 
 
 class PostgresqlDatabase:
-    """The tables in a database, which are made if they are not there.
+    """The tables in a database.
 
     address : `postgresql://user@host:port/database`, as psycopg takes it.
+    make : whether tables that are not there are made; else the database is refused.
     """
 
     now = "extract(epoch FROM clock_timestamp())::float8"
     strings = "SELECT unnest(?::text[])"
     locking = " FOR UPDATE"
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, *, make: bool = True) -> None:
         self._address, self.where = address, without_password(address)
         self._heard, self._marks, self._closed = Condition(), 0, False
         self._pool: ConnectionPool[Any] = ConnectionPool(
@@ -76,7 +77,7 @@ class PostgresqlDatabase:
         try:
             with self._refusals():
                 with psycopg.connect(address, connect_timeout=int(PATIENCE)) as connection:
-                    self._migrate(_Session(connection))
+                    self._migrate(_Session(connection), make)
                 self._pool.open(wait=False)
         except BaseException:
             self.close()
@@ -88,8 +89,10 @@ class PostgresqlDatabase:
         """Strings as one parameter."""
         return strings
 
-    def _migrate(self, session: Session) -> None:
+    def _migrate(self, session: Session, make: bool) -> None:
         session.run("SELECT pg_advisory_xact_lock(?)", ONE_AT_A_TIME)
+        if not make and session.run("SELECT to_regclass('continuarm')") == [(None,)]:
+            raise schema.missing(self.where)
         session.run("CREATE TABLE IF NOT EXISTS continuarm (version BIGINT NOT NULL)")
         rows = session.run("SELECT version FROM continuarm")
         for statement in schema.statements(rows[0][0] if rows else 0, self.where, WORDS):

@@ -46,13 +46,16 @@ class _Session:
 
 
 class SqliteDatabase:
-    """The tables in a file, which is made if it is not there."""
+    """The tables in a file.
+
+    make : whether one that is not there is made; else it is refused.
+    """
 
     now = "(julianday('now') - 2440587.5) * 86400.0"
     strings = "SELECT value FROM json_each(?)"
     locking = ""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, make: bool = True) -> None:
         self.path = Path(path)
         self._mine = local()
         self._open: list[sqlite3.Connection] = []
@@ -60,8 +63,10 @@ class SqliteDatabase:
         if not self.path.parent.is_dir():
             raise StoreError(f"the folder of a store must be there, but {self.path.parent} is not")
         self._inode: int | None = None
+        if not make and not (self.path.exists() and self.path.stat().st_size):
+            raise schema.missing(str(self.path))
         try:
-            self._migrate()
+            self._migrate(make)
             self._inode = self.path.stat().st_ino
         except BaseException:
             self.close()
@@ -72,7 +77,7 @@ class SqliteDatabase:
         """Strings as one parameter."""
         return json.dumps(strings)
 
-    def _migrate(self) -> None:
+    def _migrate(self, make: bool) -> None:
         if self.path.exists():
             with self.reading() as session:
                 if session.run("PRAGMA user_version") == [(schema.VERSION,)]:
@@ -81,6 +86,8 @@ class SqliteDatabase:
             [(found,)] = session.run("PRAGMA user_version")
             if found == 0 and session.run("SELECT 1 FROM sqlite_master LIMIT 1"):
                 raise StoreError(f"a store must be a file of its own, but {self.path} is another")
+            if found == 0 and not make:
+                raise schema.missing(str(self.path))
             for statement in schema.statements(found, str(self.path), WORDS):
                 session.run(statement)
             session.run(f"PRAGMA user_version = {schema.VERSION}")
