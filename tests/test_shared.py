@@ -249,7 +249,7 @@ def test_an_interrupted_fold_is_not_folded_twice(
     for _ in range(3):
         one.ask([20.0])
 
-    def interrupted(life: Life, record: Record) -> None:
+    def interrupted(life: Life, record: Record, event: object) -> None:
         fold(life, record)
         raise KeyboardInterrupt
 

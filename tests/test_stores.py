@@ -348,3 +348,15 @@ def test_a_file_that_is_deleted_takes_nothing_along(tmp_path: Path) -> None:
         open_store(tmp_path / "shop.db").close()
         with pytest.raises(UnavailableError, match="is gone"):
             store.append("shop", [Entry("asked", "")])
+
+
+@pytest.mark.parametrize("column", ["opens", "closes", "client_key"])
+def test_an_append_looks_up_what_it_may_meet_however_long_a_ledger_is(
+    column: str, tmp_path: Path
+) -> None:
+    """SQLite may read all events of an experiment instead, if its planner is let to."""
+    database = sqlite.SqliteDatabase(tmp_path / "shop.db")
+    statement = database.among.format(column=column, columns="position, body")
+    with closing(database), database.reading() as session:
+        plan = session.run(f"EXPLAIN QUERY PLAN {statement}", '["1"]', 1)
+    assert f"(experiment=? AND {column}=?)" in plan[-1][-1], plan

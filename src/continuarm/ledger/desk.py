@@ -4,10 +4,9 @@ It writes what is to be appended, and reads what became of it. Appending is its 
 thread may wait for the disk, or an event loop go on.
 """
 
-import json
 import os
 import zlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from continuarm.errors import (
     StoreError,
     UnknownDecisionError,
 )
-from continuarm.ledger.entries import EXPIRED, entry_of, event_of, text_of
+from continuarm.ledger.entries import EXPIRED, entry_of, event_of, read_body, text_of
 from continuarm.ledger.replica import Replica
 from continuarm.live import events
 from continuarm.live.decision import Decision
@@ -30,11 +29,18 @@ from continuarm.live.policy import Policy
 from continuarm.live.tokens import Tokens
 from continuarm.store.records import CLOSED_BEFORE, KEY_TAKEN, NEVER_ASKED, Entry, Outcome, Record
 
-__all__ = ["Desk", "checked_key"]
+__all__ = ["Desk", "Written", "checked_key"]
 
 # Of the number of a decision: its counter, then who decided, then in which experiment.
 COUNTER_BITS, NUMBER_BITS = 64, 32
 LONGEST_KEY = 200
+
+
+class Written(NamedTuple):
+    """What is to be appended, and the event that it says; None: the entry says it all."""
+
+    entry: Entry
+    event: events.Event | None = None
 
 
 class Desk:
@@ -50,13 +56,13 @@ class Desk:
         """In a child process: its decisions have numbers of their own."""
         self._process = 0
 
-    def asked(self, point: Array, within: Within | None, key: str | None) -> Entry:
+    def asked(self, point: Array, within: Within | None, key: str | None) -> Written:
         """Decide from what is known by now."""
         if self.replica.differs is not None:
             raise StoreError(self.replica.differs)
         event, _ = self.replica.life.decide(point, 0.0, within, draw=self._draw())
         noted = {"folded": self.replica.position, "within": _plain(within)}
-        return entry_of(event, key, **noted)
+        return Written(entry_of(event, key, **noted), event)
 
     def take_number(self) -> None:
         """Have a number that nobody else has, in any process."""
@@ -71,18 +77,23 @@ class Desk:
         self._counter += 1
         return self._number << COUNTER_BITS | self._counter
 
-    def due(self) -> list[Entry]:
+    def due(self) -> list[Written]:
         """That decisions are over their time, as the ledger's time has it, the oldest first."""
         life = self.replica.life
         silent = [id_ for id_ in life.open.all_due(life.now) if id_ not in life.open.held]
-        return [Entry(EXPIRED, "{}", closes=text_of(id_)) for id_ in silent]
+        return [Written(Entry(EXPIRED, "{}", closes=text_of(id_))) for id_ in silent]
 
-    def answer(self, outcome: Outcome, point: Array, within: Within | None) -> Decision:
+    def answer(
+        self, asked: Written, outcome: Outcome, point: Array, within: Within | None
+    ) -> Decision:
         """The decision that was appended, or the one that has its key already."""
-        if outcome.refused not in (None, KEY_TAKEN):
+        if outcome.refused is None:
+            return self._decision(asked.event, None)
+        if outcome.refused != KEY_TAKEN:
             raise StoreError(f"a decision must be new, but was {outcome.refused}")
         record = _record(outcome)
-        decision, limits = self._decision(record), json.loads(record.body).get("within")
+        decision = self._decision(event_of(record, 0.0), record.key)
+        limits = read_body(record.body).get("within")
         if decision.context.tobytes() != point.tobytes() or limits != _plain(within):
             raise KeyConflictError(
                 f"a key is for one decision, and that is for {decision.context.tolist()} within "
@@ -90,20 +101,17 @@ class Desk:
             )
         return decision
 
-    def _decision(self, record: Record) -> Decision:
-        event, names = event_of(record, 0.0), self.decision.names
+    def _decision(self, event: events.Event | None, key: str | None) -> Decision:
         if not isinstance(event, events.Asked):
-            raise KeyConflictError(
-                f"a key of a decision is needed, but {record.key!r} is another's"
-            )
-        name = self.replica.name
+            raise KeyConflictError(f"a key of a decision is needed, but {key!r} is another's")
+        name, names = self.replica.name, self.decision.names
         return Decision(event.id, event.context, event.value, names, name, event.role, event)
 
-    def told(self, decision: Any, payoff: Any, value: Context | None) -> Entry:
+    def told(self, decision: Any, payoff: Any, value: Context | None) -> Written:
         """That a payoff came."""
         inputs = Inputs(self.replica.life, Tokens(), self.replica.name)
         numbers = inputs.payoff(payoff), None, inputs.done(value)
-        return entry_of(events.Told(self._id_of(decision), *numbers))
+        return _written(events.Told(self._id_of(decision), *numbers))
 
     def _id_of(self, decision: Any) -> int:
         name, id_ = self.replica.name, decision
@@ -118,20 +126,20 @@ class Desk:
             raise UnknownDecisionError(f"a Decision or its number is needed, but got {decision!r}")
         return int(id_)
 
-    def forgotten(self, decision: Any) -> Entry:
+    def forgotten(self, decision: Any) -> Written:
         """That it never will."""
-        return entry_of(events.Forgotten(self._id_of(decision)))
+        return _written(events.Forgotten(self._id_of(decision)))
 
     def policy(self) -> Policy:
         """A copy of the policy as it is now, to look into."""
         return Policy.of_life(self.replica.life.copy(), name=self.replica.name)
 
-    def steered(self, verb: str, *given: Any) -> list[Entry]:
+    def steered(self, verb: str, *given: Any) -> list[Written]:
         """What a verb that steers a policy, such as `pause`, would do."""
         policy, happened = self.policy(), list[events.Event]()
         policy.listen(happened.append)
         getattr(policy, verb)(*given)
-        return [entry_of(event) for event in happened]
+        return [_written(event) for event in happened]
 
     def closed(self, entry: Entry, outcome: Outcome) -> None:
         """Refuse what could not be closed; the same closing again is none."""
@@ -142,10 +150,14 @@ class Desk:
             )
         if outcome.refused == CLOSED_BEFORE:
             before = _record(outcome)
-            if (before.kind, before.body) == (entry.kind, entry.body):
+            if before.kind == entry.kind and read_body(before.body) == read_body(entry.body):
                 return
             kind = ExpiredDecisionError if before.kind == EXPIRED else AlreadyToldError
             raise kind(f"a decision is closed once, and {entry.closes} was {before.kind} before")
+
+
+def _written(event: events.Event) -> Written:
+    return Written(entry_of(event), event)
 
 
 def _record(outcome: Outcome) -> Record:

@@ -11,21 +11,22 @@ from contextlib import suppress
 from continuarm.errors import ContinuarmError
 from continuarm.ledger.entries import BEGAN, EXPIRED, TIME_PASSED, event_of, id_of
 from continuarm.live import checked_events
-from continuarm.live.events import Asked, Forgotten, Told
+from continuarm.live.events import Asked, Event, Forgotten, Told
 from continuarm.live.life import Life
 from continuarm.store.records import Record
 
 __all__ = ["fold"]
 
 
-def fold(life: Life, record: Record) -> None:
-    """Let a record happen."""
+def fold(life: Life, record: Record, event: Event | None = None) -> None:
+    """Let a record happen; `event` is what it says, where that is known."""
     at = 0.0 if life.beginning.waiting.ttl_seconds is None else record.time
     if record.kind == EXPIRED:
         life.expire(id_of(str(record.closes)))
     elif record.kind not in (TIME_PASSED, BEGAN):
-        event = event_of(record, at)
+        event = event_of(record, at) if event is None else event
         if isinstance(event, Asked):
+            event = event if event.at == at else event._replace(at=at)
             life.ask(event, (0, True, life.ticket_of(event.role)))
         elif isinstance(event, Told | Forgotten):
             life.apply(event)

@@ -7,20 +7,34 @@ them all. So a busy process waits for the disk once for many decisions.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Lock
+from typing import Any, TypeVar
 
 from continuarm.store.protocol import Store
 from continuarm.store.records import Entry, Outcome
 
-__all__ = ["Groups"]
+__all__ = ["Groups", "taken"]
 
-MOST = 1000  # entries in a group
+MOST = 1000  # entries in a group, beyond those of its first request
+
+Waiting = TypeVar("Waiting")
+
+
+def taken(
+    gathered: list[tuple[Sequence[Any], Waiting]],
+) -> tuple[list[tuple[Sequence[Any], Waiting]], list[tuple[Sequence[Any], Waiting]]]:
+    """Of what has gathered, the next group, the oldest first, and the rest."""
+    count = 0
+    for number, (given, _) in enumerate(gathered):
+        if number > 0 and count > MOST:
+            return gathered[:number], gathered[number:]
+        count += len(given)
+    return gathered, []
 
 
 @dataclass(eq=False)
 class _Waiting:
-    """Entries of one thread, and what became of them."""
+    """What became of the entries of one thread."""
 
-    entries: Sequence[Entry]
     outcomes: list[Outcome] | None = None
     error: BaseException | None = None
 
@@ -35,13 +49,13 @@ class Groups:
     def __init__(self, store: Store, name: str) -> None:
         self._store, self._name = store, name
         self._gathering, self._writing = Lock(), Lock()
-        self._gathered: list[_Waiting] = []
+        self._gathered: list[tuple[Sequence[Entry], _Waiting]] = []
 
     def append(self, entries: Sequence[Entry]) -> list[Outcome]:
         """Append entries, with those of other threads; what became of them, in their order."""
-        mine = _Waiting(entries)
+        mine = _Waiting()
         with self._gathering:
-            self._gathered.append(mine)
+            self._gathered.append((entries, mine))
         while not mine.is_done:
             with self._writing:
                 if not mine.is_done:
@@ -52,21 +66,13 @@ class Groups:
 
     def _write(self) -> None:
         """Append what has gathered, the oldest first."""
-        group = self._taken()
-        try:
-            entries = [entry for one in group for entry in one.entries]
-            outcomes = iter(self._store.append(self._name, entries))
-            for one in group:
-                one.outcomes = [next(outcomes) for _ in one.entries]
-        except BaseException as error:
-            for one in group:
-                one.outcomes, one.error = None, error
-
-    def _taken(self) -> list[_Waiting]:
         with self._gathering:
-            taken, count = 0, 0
-            while taken < len(self._gathered) and (taken == 0 or count <= MOST):
-                count += len(self._gathered[taken].entries)
-                taken += 1
-            group, self._gathered = self._gathered[:taken], self._gathered[taken:]
-        return group
+            group, self._gathered = taken(self._gathered)
+        try:
+            entries = [entry for given, _ in group for entry in given]
+            outcomes = iter(self._store.append(self._name, entries))
+            for given, one in group:
+                one.outcomes = [next(outcomes) for _ in given]
+        except BaseException as error:
+            for _, one in group:
+                one.outcomes, one.error = None, error

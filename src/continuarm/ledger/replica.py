@@ -6,6 +6,7 @@ thousandth position or so one keeps a snapshot, and the others compare theirs wi
 
 import hashlib
 import json
+from collections.abc import Iterable
 
 from continuarm import checks
 from continuarm.errors import StoreError, UnknownExperimentError
@@ -13,9 +14,10 @@ from continuarm.ledger.entries import BEGAN
 from continuarm.ledger.fold import fold
 from continuarm.ledger.version import fold_version
 from continuarm.live import state
+from continuarm.live.events import Event
 from continuarm.live.life import Life
 from continuarm.store.protocol import MOST_READ, Store
-from continuarm.store.records import Entry, Record, Snapshot
+from continuarm.store.records import Entry, Outcome, Record, Snapshot
 
 __all__ = ["Replica", "begin", "life_of", "snapshot_of"]
 
@@ -81,7 +83,7 @@ class Replica:
                 f"an experiment must begin with a snapshot, but {self.name!r} has none"
             )
         self.life, self.position = life_of(snapshot), snapshot.position
-        self._compare(snapshot)
+        self._compare(self.snapshot(), snapshot)
         self._is_whole = True
 
     def catch_up(self) -> None:
@@ -91,34 +93,50 @@ class Replica:
 
     def fold_some(self, most: int = MOST_READ) -> bool:
         """Fold the next records, at most so many; whether there may be more."""
-        if not self._is_whole:  # a signal came between a record and its position
-            self._load()
+        self._mend()
         records = self.store.read(self.name, self.position, most)
         for record in records:
             self._fold(record)
-            if self.position % self.every == 0:
-                self._compare(self.store.keep(self.name, self.snapshot()))
         return len(records) == most
 
-    def _fold(self, record: Record) -> None:
+    def _mend(self) -> None:
+        if not self._is_whole:  # a signal came between a record and its position
+            self._load()
+
+    def fold_own(self, written: Iterable[tuple[Outcome, Event | None]]) -> None:
+        """Fold what this process has just appended, and what others appended before it.
+
+        It knows the events, and need not read them again.
+        """
+        self._mend()
+        for (refused, record), event in written:
+            if refused is None and record is not None:
+                while self.position < record.position - 1:
+                    self.fold_some(min(MOST_READ, record.position - 1 - self.position))
+                if self.position < record.position:
+                    self._fold(record, event)
+
+    def _fold(self, record: Record, event: Event | None = None) -> None:
         if record.position != self.position + 1:
             raise StoreError(
                 f"record {self.position + 1} of {self.name!r} must follow, but got record "
                 f"{record.position}: what was before it is erased; open the experiment again"
             )
         self._is_whole = False
-        fold(self.life, record)
+        fold(self.life, record, event)
         self.position, self._is_whole = record.position, True
+        if self.position % self.every == 0:
+            own = self.snapshot()
+            self._compare(own, self.store.keep(self.name, own))
 
     def snapshot(self) -> Snapshot:
         """The state as it is now."""
         return snapshot_of(self.life, self.position)
 
-    def _compare(self, kept: Snapshot) -> None:
+    def _compare(self, own: Snapshot, kept: Snapshot) -> None:
         """Whether this replica has the state that was kept."""
-        own = self.snapshot().digest
-        if own != kept.digest:
+        if own.digest != kept.digest:
             self.differs = (
                 f"all processes must hold one state, but at position {kept.position} of "
-                f"{self.name!r} this one has {own[:12]} and another had {kept.digest[:12]}"
+                f"{self.name!r} this one has {own.digest[:12]} and another had {kept.digest[:12]}"
             )

@@ -13,7 +13,7 @@ import numpy as np
 
 from continuarm.core.compiling import Array
 from continuarm.errors import SettingsError
-from continuarm.ledger.desk import Desk, checked_key
+from continuarm.ledger.desk import Desk, Written, checked_key
 from continuarm.ledger.entries import TIME_PASSED
 from continuarm.ledger.groups import Groups
 from continuarm.ledger.replica import SNAPSHOT_EVERY, Replica, begin
@@ -25,7 +25,7 @@ from continuarm.live.life import Life
 from continuarm.live.limits import Given, Within, within_of
 from continuarm.live.policy import Policy
 from continuarm.store import Store, open_store
-from continuarm.store.records import Entry
+from continuarm.store.records import Entry, Outcome
 
 __all__ = ["SharedPolicy", "begun", "share"]
 
@@ -121,11 +121,14 @@ class SharedPolicy:
         """
         point = self.context.point(context)
         limits = None if within is None else within_of(within, self.decision)
-        entries = self.gate.alone(self._asked, point, limits, checked_key(key))
-        *_, outcome = self._groups.append(entries)
-        return self._desk.answer(outcome, point, limits)
+        written = self.gate.alone(self._asked, point, limits, checked_key(key))
+        *_, outcome = self._append(written)
+        return self._desk.answer(written[-1], outcome, point, limits)
 
-    def _asked(self, point: Array, within: Within | None, key: str | None) -> list[Entry]:
+    def _append(self, written: list[Written]) -> list[Outcome]:
+        return self._groups.append([entry for entry, _ in written])
+
+    def _asked(self, point: Array, within: Within | None, key: str | None) -> list[Written]:
         """A decision, and before it what is over its time."""
         self._replica.catch_up()
         return [*self._desk.due(), self._desk.asked(point, within, key)]
@@ -143,9 +146,9 @@ class SharedPolicy:
         """A payoff will never come."""
         self._close(self._desk.forgotten(decision))
 
-    def _close(self, entry: Entry) -> None:
-        [outcome] = self._groups.append([entry])
-        self._desk.closed(entry, outcome)
+    def _close(self, written: Written) -> None:
+        [outcome] = self._append([written])
+        self._desk.closed(written.entry, outcome)
 
     def expire(self) -> int:
         """Give up on the decisions whose time to live is over, by the store's clock.
@@ -159,7 +162,7 @@ class SharedPolicy:
             self._groups.append([Entry(TIME_PASSED, "{}")])
             self._catch_up()
         due = self.gate.alone(self._desk.due)
-        return sum(outcome.refused is None for outcome in self._groups.append(due))
+        return sum(outcome.refused is None for outcome in self._append(due))
 
     def recommend(self, context: Context = (), *, within: Given | None = None) -> Array:
         """The best decision known now; explores nothing and changes nothing."""
@@ -201,7 +204,7 @@ class SharedPolicy:
 
     def _steer(self, verb: str, *given: Any) -> None:
         self._catch_up()
-        self._groups.append(self.gate.alone(self._desk.steered, verb, *given))
+        self._append(self.gate.alone(self._desk.steered, verb, *given))
 
     def policy(self) -> Policy:
         """A copy of the policy as it is now, to look into: `explain`, `bins`, `stats`, `save`."""

@@ -8,6 +8,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from continuarm.errors import ContinuarmError, InputError
+from continuarm.ledger.desk import Written
 from continuarm.ledger.entries import text_of
 from continuarm.live.decision import Decision
 from continuarm.service import messages
@@ -16,7 +17,6 @@ from continuarm.service.http import answered
 from continuarm.service.operations import Operation
 from continuarm.service.refusals import refusal_of
 from continuarm.service.running import Running
-from continuarm.store.records import Entry
 
 __all__ = ["Deciding"]
 
@@ -88,16 +88,16 @@ def _answer(found: Decision | ContinuarmError, *, alone: bool) -> messages.Answe
 
 
 async def _closed(
-    running: Running, given: list[Any], entry_of: Callable[..., Entry], *, alone: bool
+    running: Running, given: list[Any], written_of: Callable[..., Written], *, alone: bool
 ) -> Response:
     """Close decisions by their numbers; what became of each."""
     entries: list[Any] = []
     for id_, *rest in given:
         try:
-            entries.append(entry_of(int(id_, 16), *rest))
+            entries.append(written_of(int(id_, 16), *rest))
         except ContinuarmError as error:
             entries.append(error)
-    refused = iter(await running.close_all([e for e in entries if isinstance(e, Entry)]))
+    refused = iter(await running.close_all([e for e in entries if isinstance(e, Written)]))
     found = [e if isinstance(e, ContinuarmError) else next(refused) for e in entries]
     if alone and found[0] is not None:
         raise found[0]

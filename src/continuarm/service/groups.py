@@ -1,62 +1,57 @@
-"""AsyncGroups: entries of many requests, appended in one stroke, while the event loop goes on."""
+"""Together: what many requests want, done in one go by a thread, while the event loop goes on."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
-from continuarm.store.protocol import Store
-from continuarm.store.records import Entry, Outcome
+from continuarm.ledger.groups import taken
 
-__all__ = ["AsyncGroups"]
-
-MOST = 1000  # entries in a group, beyond those of its first request
-
-Waiting = tuple[Sequence[Entry], "asyncio.Future[list[Outcome]]"]
+__all__ = ["Together"]
 
 
-class AsyncGroups:
-    """What this process appends to one ledger.
+class Together:
+    """Wishes of requests, done in groups: while one group is done, the next one gathers.
 
-    While one group is on its way to the disk, the next one gathers.
+    work : what fulfils the wishes of a group; it answers each, in their order.
     """
 
-    def __init__(self, store: Store, name: str) -> None:
-        self._store, self._name = store, name
-        self._gathered: list[Waiting] = []
-        self._writing: asyncio.Task[None] | None = None
+    def __init__(self, work: Callable[[list[Any]], list[Any]], name: str) -> None:
+        self._work, self._thread = work, ThreadPoolExecutor(1, name)
+        self._gathered: list[tuple[Sequence[Any], asyncio.Future[list[Any]]]] = []
+        self._working: asyncio.Task[None] | None = None
 
-    async def append(self, entries: Sequence[Entry]) -> list[Outcome]:
-        """Append entries, with those of other requests; what became of them, in their order."""
-        done: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
-        self._gathered.append((entries, done))
-        if self._writing is None:
-            self._writing = asyncio.create_task(self._write_all())
-        return await asyncio.shield(done)
+    async def do(self, wishes: Sequence[Any]) -> list[Any]:
+        """Have wishes fulfilled, with those of other requests; the answers in their order."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[list[Any]] = loop.create_future()
+        self._gathered.append((wishes, done))
+        if self._working is None:
+            self._working = loop.create_task(self._do_all(loop))
+        return await done
 
-    async def _write_all(self) -> None:
+    async def _do_all(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
             while self._gathered:
-                await self._write(self._taken())
+                group, self._gathered = taken(self._gathered)
+                await self._do(loop, group)
         finally:
-            self._writing = None
+            self._working = None
 
-    def _taken(self) -> list[Waiting]:
-        taken, count = 0, 0
-        while taken < len(self._gathered) and (taken == 0 or count <= MOST):
-            count += len(self._gathered[taken][0])
-            taken += 1
-        group, self._gathered = self._gathered[:taken], self._gathered[taken:]
-        return group
-
-    async def _write(self, group: list[Waiting]) -> None:
-        entries = [entry for given, _ in group for entry in given]
+    async def _do(self, loop: asyncio.AbstractEventLoop, group: list[Any]) -> None:
+        wishes = [wish for given, _ in group for wish in given]
         try:
-            found = iter(await asyncio.to_thread(self._store.append, self._name, entries))
+            answers = iter(await loop.run_in_executor(self._thread, self._work, wishes))
         except Exception as error:
             for _, done in group:
                 if not done.done():
                     done.set_exception(error)
             return
         for given, done in group:
-            outcomes = [next(found) for _ in given]
+            found = [next(answers) for _ in given]
             if not done.done():
-                done.set_result(outcomes)
+                done.set_result(found)
+
+    def close(self) -> None:
+        """Do no more, when what was begun is done."""
+        self._thread.shutdown()

@@ -3,27 +3,36 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from threading import Event, Thread
-from typing import Any
+from contextlib import suppress
+from threading import Event, Lock, Thread
+from typing import Any, NamedTuple
 
 from continuarm.core.compiling import Array
 from continuarm.errors import ContinuarmError, UnavailableError
-from continuarm.ledger.desk import Desk
+from continuarm.ledger.desk import Desk, Written
 from continuarm.ledger.entries import TIME_PASSED
 from continuarm.ledger.replica import Replica
 from continuarm.live.decision import Decision
 from continuarm.live.gate import Gate
-from continuarm.live.limits import within_of
+from continuarm.live.limits import Within, within_of
 from continuarm.live.policy import Policy
-from continuarm.service.groups import AsyncGroups
+from continuarm.service.groups import Together
 from continuarm.store.protocol import Store
-from continuarm.store.records import Entry
+from continuarm.store.records import Entry, Outcome
 
 __all__ = ["Running"]
 
 LOOK = 0.5  # seconds after which the follower looks, whatever it was told
 AGAIN = 0.2  # seconds before a store that does not answer is asked again
 AT_ONCE = 50  # records that are folded before a request may come between
+
+
+class Wish(NamedTuple):
+    """A decision is wanted."""
+
+    point: Array
+    within: Within | None
+    key: str | None
 
 
 class Running:
@@ -35,7 +44,8 @@ class Running:
     def __init__(self, store: Store, name: str, max_lag: float) -> None:
         self.store, self.name, self.max_lag = store, name, max_lag
         self.replica, self.gate = Replica(store, name), Gate()
-        self.desk, self.groups = Desk(self.replica), AsyncGroups(store, name)
+        self.desk, self._together = Desk(self.replica), Together(self._settle, f"write {name}")
+        self._appending = Lock()
         self.context, self.decision = self.desk.context, self.desk.decision
         self.desk.take_number()  # no request waits for the store's lock, nor for the compiler
         self.desk.policy().warm_up()
@@ -50,6 +60,8 @@ class Running:
             began = time.monotonic()
             try:
                 self.store.wait(self.name, self.replica.position, LOOK)
+                with self._appending:  # who appends folds that itself
+                    pass
                 while self.gate.alone(self.replica.fold_some, AT_ONCE):
                     pass
                 self.current_at = began
@@ -64,6 +76,7 @@ class Running:
     def close(self) -> None:
         """Follow no more."""
         self._stop.set()
+        self._together.close()
         self._follower.join()
 
     @property
@@ -103,39 +116,56 @@ class Running:
         limits = None if within is None else within_of(within, self.decision)
         answers: list[Any] = [_tried(self.context.point, context) for context in contexts]
         wanted = [k for k, point in enumerate(answers) if not isinstance(point, ContinuarmError)]
-        asked = [(answers[k], limits, keys[k]) for k in wanted]
-        due, entries = self.gate.alone(self._entries, asked)
-        found = (await self.groups.append([*due, *entries]))[len(due) :]
-        for k, outcome in zip(wanted, found, strict=True):
-            answers[k] = _tried(self.desk.answer, outcome, answers[k], limits)
+        found = await self._together.do([Wish(answers[k], limits, keys[k]) for k in wanted])
+        for k, answer in zip(wanted, found, strict=True):
+            answers[k] = answer
         return answers
 
-    def _entries(self, asked: list[Any]) -> tuple[list[Entry], list[Entry]]:
-        """What is over its time, and the decisions."""
-        return self.desk.due(), [self.desk.asked(*request) for request in asked]
-
-    async def close_all(self, entries: Sequence[Entry]) -> list[ContinuarmError | None]:
+    async def close_all(self, written: Sequence[Written]) -> list[ContinuarmError | None]:
         """Close decisions; for each, why it could not be, if so."""
-        outcomes = await self.groups.append(entries)
+        return await self._together.do(written)
+
+    def _settle(self, wishes: list[Wish | Written]) -> list[Any]:
+        """Decide what is asked, append all of it, and fold it; what became of each wish."""
+        due, made = self.gate.alone(self._made, wishes)
+        written = [*due, *(one for one in made if isinstance(one, Written))]
+        with self._appending:
+            outcomes = self.store.append(self.name, [entry for entry, _ in written])
+            with suppress(UnavailableError):  # it is durable: who follows folds it later
+                events = (event for _, event in written)
+                self.gate.alone(self.replica.fold_own, zip(outcomes, events, strict=True))
+        found = iter(outcomes[len(due) :])
         return [
-            _tried(self.desk.closed, entry, outcome)
-            for entry, outcome in zip(entries, outcomes, strict=True)
+            self._answer(wish, one, next(found)) if isinstance(one, Written) else one
+            for wish, one in zip(wishes, made, strict=True)
         ]
+
+    def _made(self, wishes: list[Wish | Written]) -> tuple[list[Written], list[Any]]:
+        """What is over its time, and for each wish what is to be appended, or why nothing is."""
+        asked = any(isinstance(wish, Wish) for wish in wishes)
+        return self.desk.due() if asked else [], [
+            _tried(self.desk.asked, *wish) if isinstance(wish, Wish) else wish for wish in wishes
+        ]
+
+    def _answer(self, wish: Wish | Written, made: Written, outcome: Outcome) -> Any:
+        if isinstance(wish, Wish):
+            return _tried(self.desk.answer, made, outcome, wish.point, wish.within)
+        return _tried(self.desk.closed, made.entry, outcome)
 
     async def pass_time(self) -> None:
         """Give up on what is over its time to live, by the store's clock."""
-        entries = self.gate.alone(self._over)
-        if entries:
-            await self.groups.append(entries)
+        written = self.gate.alone(self._over)
+        if written:
+            await self._together.do(written)
 
-    def _over(self) -> list[Entry]:
+    def _over(self) -> list[Written]:
         """What is over its time; or that time has passed, where by our clock something may be."""
         life = self.replica.life
         timed = life.beginning.waiting.ttl_seconds is not None
-        entries = self.desk.due()
-        if timed and not entries and life.open.is_due(time.time()):
-            return [Entry(TIME_PASSED, "{}")]
-        return entries
+        due = self.desk.due()
+        if timed and not due and life.open.is_due(time.time()):
+            return [Written(Entry(TIME_PASSED, "{}"))]
+        return due
 
     def recommend(self, context: Any, within: Any = None) -> Array:
         """The best decision known now."""
@@ -150,9 +180,9 @@ class Running:
 
     async def steer(self, verb: str, *given: Any) -> None:
         """Let a verb that steers the policy happen, in all processes."""
-        entries = await asyncio.to_thread(self.gate.alone, self.desk.steered, verb, *given)
-        if entries:
-            await self.groups.append(entries)
+        written = await asyncio.to_thread(self.gate.alone, self.desk.steered, verb, *given)
+        if written:
+            await self._together.do(written)
 
 
 def _tried(work: Any, *given: Any) -> Any:

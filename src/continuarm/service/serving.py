@@ -35,8 +35,13 @@ def serve(store: str, *, host: str, port: int, workers: int, max_lag: float) -> 
                 f"{host!r}: make one with `continuarm token create NAME --store {store}`"
             )
     os.environ[STORE], os.environ[MAX_LAG] = store, repr(max_lag)
+    run("continuarm.service.serving:_application", host, port, workers)
+
+
+def run(factory: str, host: str, port: int, workers: int) -> None:
+    """Serve the application that a function makes in every worker, given as `module:function`."""
     uvicorn.run(
-        "continuarm.service.serving:_application",
+        factory,
         factory=True,
         host=host,
         port=port,

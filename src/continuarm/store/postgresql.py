@@ -64,8 +64,7 @@ class PostgresqlDatabase:
     make : whether tables that are not there are made; else the database is refused.
     """
 
-    now = "extract(epoch FROM clock_timestamp())::float8"
-    strings = "SELECT unnest(?::text[])"
+    among = "SELECT {columns} FROM events WHERE {column} = ANY(?) AND experiment = ?"
     locking = " FOR UPDATE"
 
     def __init__(self, address: str, *, make: bool = True) -> None:
@@ -83,6 +82,12 @@ class PostgresqlDatabase:
             self.close()
             raise
         Thread(target=self._listen, name="continuarm-listener", daemon=True).start()
+
+    @staticmethod
+    def clock(session: Session) -> float:
+        """That of the database."""
+        [(now,)] = session.run("SELECT extract(epoch FROM clock_timestamp())::float8")
+        return float(now)
 
     @staticmethod
     def listed(strings: list[str]) -> list[str]:

@@ -18,9 +18,12 @@ __all__ = ["Known", "settle"]
 
 
 class Known(NamedTuple):
-    """The records of a ledger that the entries of a group may meet."""
+    """The records of a ledger that the entries of a group may meet.
 
-    opened: dict[str, Record]
+    opened : for a decision that a group closes, None may stand for its record.
+    """
+
+    opened: dict[str, Record | None]
     closed: dict[str, Record]
     keyed: dict[str, Record]
 
@@ -34,9 +37,13 @@ class Known(NamedTuple):
 
     def add(self, record: Record) -> None:
         """One more."""
-        for found, name in zip(self, record[4:], strict=True):
-            if name is not None:
-                found[name] = record
+        *_, opens, closes, key = record
+        if opens is not None:
+            self.opened[opens] = record
+        if closes is not None:
+            self.closed[closes] = record
+        if key is not None:
+            self.keyed[key] = record
 
     def conflict(self, entry: Entry) -> Outcome | None:
         """Why an entry cannot be appended to these, if it cannot."""
@@ -67,7 +74,8 @@ def settle(
         outcome = known.conflict(entry)
         if outcome is None:
             head += 1
-            outcome = Outcome(None, Record(head, time, *entry))
-            known.add(Record(head, time, *entry))
+            record = Record(head, time, *entry)
+            outcome = Outcome(None, record)
+            known.add(record)
         outcomes.append(outcome)
     return outcomes

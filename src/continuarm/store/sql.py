@@ -43,15 +43,17 @@ class Session(Protocol):
 class Database(Protocol):
     """What differs between databases."""
 
-    #: SQL for the present time in seconds since 1970
-    now: str
-    #: SQL for the strings of a list, given by `listed`
-    strings: str
+    #: SQL for some columns of the events of an experiment, given second, that have one of the
+    #: strings, given first by `listed`, in another column; it looks each of them up in its index
+    among: str
     #: SQL that keeps others from writing to the rows that were just read
     locking: str
 
     def listed(self, strings: list[str]) -> Any:
         """Strings as one parameter."""
+
+    def clock(self, session: Session) -> float:
+        """The present time in seconds since 1970, the same for all who write."""
 
     def reading(self) -> AbstractContextManager[Session]:
         """A transaction that reads."""
@@ -142,8 +144,7 @@ class SqlStore:
         with self.database.writing() as session:
             number, experiment = self._found(session, name, self.database.locking)
             appendable(experiment)
-            [(clock,)] = session.run(f"SELECT {self.database.now}")
-            now = max(experiment.time, float(clock))
+            now = max(experiment.time, self.database.clock(session))
             known = self._known(session, number, group)
             outcomes = settle(group, experiment.head, now, known, onto)
             added = [o.record for o in outcomes if o.refused is None and o.record is not None]
@@ -153,21 +154,29 @@ class SqlStore:
 
     def _known(self, session: Session, number: int, group: Sequence[Entry]) -> Known:
         """The records that the entries of a group may meet."""
+        closes = [entry.closes for entry in group if entry.closes is not None]
         wanted = {
-            "opens": [name for e in group for name in (e.opens, e.closes) if name is not None],
-            "closes": [entry.closes for entry in group if entry.closes is not None],
+            "opens": [entry.opens for entry in group if entry.opens is not None],
+            "closes": closes,
             "client_key": [entry.key for entry in group if entry.key is not None],
         }
-        found: list[Row] = []
-        for column, names in wanted.items():
-            if names:
-                found += session.run(
-                    f"SELECT {RECORD} FROM events WHERE experiment = ? "
-                    f"AND {column} IN ({self.database.strings})",
-                    number,
-                    self.database.listed(names),
-                )
-        return Known.of(Record(*row) for row in found)
+        found = [
+            Record(*row)
+            for column, names in wanted.items()
+            for row in self._among(session, number, column, names, RECORD)
+        ]
+        known = Known.of(found)
+        for (opened,) in self._among(session, number, "opens", closes, "opens"):
+            known.opened.setdefault(opened, None)
+        return known
+
+    def _among(
+        self, session: Session, number: int, column: str, names: list[str], columns: str
+    ) -> list[Row]:
+        if not names:
+            return []
+        statement = self.database.among.format(column=column, columns=columns)
+        return session.run(statement, self.database.listed(names), number)
 
     def _write(self, session: Session, number: int, added: list[Record]) -> None:
         session.run_many(WRITE, ((number, *record) for record in added))

@@ -24,6 +24,7 @@ __all__ = ["SqliteDatabase"]
 PATIENCE = 10.0  # seconds that a writer waits for the others
 TRY = 0.001  # seconds between two tries, at most
 LOOK = 0.002  # seconds between two looks whether something was appended
+READ, WRITE = "BEGIN", "BEGIN IMMEDIATE"
 WORDS = {
     "identity": "INTEGER PRIMARY KEY",
     "float": "REAL",
@@ -51,8 +52,10 @@ class SqliteDatabase:
     make : whether one that is not there is made; else it is refused.
     """
 
-    now = "(julianday('now') - 2440587.5) * 86400.0"
-    strings = "SELECT value FROM json_each(?)"
+    among = (
+        "SELECT {columns} FROM json_each(?) AS listed "
+        "CROSS JOIN events ON {column} = listed.value WHERE experiment = ?"
+    )  # in this order: else all events may be looked through
     locking = ""
 
     def __init__(self, path: str | os.PathLike[str], *, make: bool = True) -> None:
@@ -71,6 +74,11 @@ class SqliteDatabase:
         except BaseException:
             self.close()
             raise
+
+    @staticmethod
+    def clock(session: Session) -> float:
+        """That of the machine, which all writers are on."""
+        return time.time()
 
     @staticmethod
     def listed(strings: list[str]) -> str:
@@ -135,7 +143,10 @@ class SqliteDatabase:
         with self._refusals():
             self._refuse_if_gone()
             connection = self._connection()
-            self._begin(connection, begin)
+            if begin == WRITE:
+                self._wait_for_turn(connection)
+            else:
+                connection.execute(begin)
             try:
                 yield _Session(connection)
                 connection.execute("COMMIT")
@@ -145,8 +156,8 @@ class SqliteDatabase:
                 raise
 
     @staticmethod
-    def _begin(connection: sqlite3.Connection, begin: str) -> None:
-        """Begin a transaction, and wait for others, so long at most.
+    def _wait_for_turn(connection: sqlite3.Connection) -> None:
+        """Begin a transaction that writes, and wait for others, so long at most.
 
         SQLite itself would wait a tenth of a second between two tries, and hardly ever find the
         moment in which a busy writer lets go.
@@ -156,7 +167,7 @@ class SqliteDatabase:
         try:
             while True:
                 try:
-                    connection.execute(begin)
+                    connection.execute(WRITE)
                     return
                 except sqlite3.OperationalError as error:
                     if "locked" not in str(error) or time.monotonic() > until:
@@ -168,13 +179,13 @@ class SqliteDatabase:
     @contextmanager
     def reading(self) -> Iterator[Session]:
         """A transaction that reads; it waits for nobody."""
-        with self._transaction("BEGIN") as session:
+        with self._transaction(READ) as session:
             yield session
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
         """A transaction that writes."""
-        with self._transaction("BEGIN IMMEDIATE") as session:
+        with self._transaction(WRITE) as session:
             yield session
 
     def appended(self, session: Session) -> None:

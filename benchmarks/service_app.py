@@ -1,0 +1,52 @@
+"""The service with an echo beside it: the same body is parsed, an answer of the same size goes."""
+
+import os
+import sys
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+from starlette.routing import Route
+
+from continuarm.service import messages, serving
+from continuarm.service.http import HEADERS, JSON
+
+__all__ = ["SIZE", "application"]
+
+SIZE = "CONTINUARM_ECHO"  # bytes of an answer
+
+
+def application() -> Starlette:
+    """The application of one worker."""
+    app, answer = serving._application(), b"x" * int(os.environ[SIZE])
+
+    async def echo(request: HttpRequest) -> Response:
+        msgspec.json.decode(await request.body(), type=messages.Request)
+        return Response(answer, 200, HEADERS, JSON)
+
+    app.router.routes.append(Route("/echo", echo, methods=["POST"]))
+    return app
+
+
+def main(server: str, store: str, port: str, workers: str, size: str) -> None:
+    """Serve it, by one of two servers."""
+    os.environ.update({serving.STORE: store, serving.MAX_LAG: "60.0", SIZE: size})
+    if server == "uvicorn":
+        serving.run("benchmarks.service_app:application", "127.0.0.1", int(port), int(workers))
+    else:
+        from granian import Granian
+        from granian.constants import Interfaces
+
+        Granian(
+            "benchmarks.service_app:application",
+            port=int(port),
+            interface=Interfaces.ASGI,
+            workers=int(workers),
+            factory=True,
+            log_enabled=False,
+        ).serve()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
