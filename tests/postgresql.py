@@ -54,7 +54,7 @@ class Server:
             self.as_other = {"user": UNPRIVILEGED, "group": "nogroup", "extra_groups": []}
             shutil.chown(self.folder, UNPRIVILEGED)
         self.bin = self._reachable(bin_ or binaries())
-        self.port = _free_port()
+        self.port = free_port()
         self.address = f"postgresql://shop@127.0.0.1:{self.port}/postgres"
         self._run("initdb", "-D", str(self.data), "-U", "shop", "-A", "trust", "-E", "UTF8",
                   "--locale=C", "--no-sync")  # fmt: skip
@@ -128,7 +128,7 @@ class Server:
         shutil.rmtree(self.folder)
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])

@@ -1,22 +1,38 @@
 """Commands on ledgers: what a store has, moved, folded again, taken over, erased."""
 
 import json
+import sqlite3
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
+from threading import Thread
 
+import httpx
 import pytest
+import uvicorn
 from click.testing import CliRunner, Result
 
 import continuarm as ca
 from continuarm.cli import cli
-from continuarm.errors import ContinuarmError
-from continuarm.ledger import SharedPolicy, share
+from continuarm.errors import ContinuarmError, StoreError
+from continuarm.ledger import SharedPolicy, share, version
+from continuarm.ledger.desk import Desk
+from continuarm.ledger.replaying import replay
+from continuarm.ledger.replica import Replica
+from continuarm.live.limits import within_of
+from continuarm.service.app import application
+from continuarm.service.experiments import Experiments
 from continuarm.store import Store, open_store
+from tests.postgresql import free_port
+from tests.worlds import ROOT
 
 AGE = ca.Box([18.0], [90.0], names=["age"])
 PRICE = ca.Box([1.0], [9.0], names=["price"])
 KINDS = ["sqlite", "postgresql"]
+HERE = "/v1/experiments/prices"
 
 
 @pytest.fixture(params=KINDS)
@@ -49,6 +65,24 @@ def refused(*arguments: str, given: str | None = None) -> str:
 
 def new(**options: object) -> ca.Policy:
     return ca.SurfaceSampling(AGE, PRICE, rng=1, **options)  # type: ignore[arg-type]
+
+
+@contextmanager
+def served(store: Store) -> Iterator[httpx.Client]:
+    """The service in this process."""
+    app = application(Experiments(store), log=lambda line: None)
+    server = uvicorn.Server(uvicorn.Config(app, port=free_port(), log_level="error"))
+    thread = Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive()
+            time.sleep(0.01)
+        with httpx.Client(base_url=f"http://127.0.0.1:{server.config.port}") as client:
+            yield client
+    finally:
+        server.should_exit = True
+        thread.join()
 
 
 def visit(shared: SharedPolicy, times: int, *, every: int = 1) -> list[ca.Decision]:
@@ -116,6 +150,8 @@ def test_what_cannot_be_moved_is_one_line_and_changes_nothing(tmp_path: Path) ->
     [
         ["experiments"],
         ["export", "prices"],
+        ["replay", "prices"],
+        ["upgrade", "prices"],
         ["token", "list"],
         ["token", "revoke", "shop"],
     ],
@@ -134,3 +170,167 @@ def test_a_command_that_looks_makes_no_store(
     left = {"an empty file": [0]}.get(kind, [])
     assert [path.stat().st_size for path in tmp_path.glob("typo*")] == left
     assert "a store must be there" in refused(*command, "--store", where), "it made one"
+
+
+def lagging(store: Store, name: str = "prices") -> Desk:
+    """Who decides from what it has folded until now, whatever comes."""
+    replica = Replica(store, name)
+    replica.catch_up()
+    return Desk(replica)
+
+
+def test_a_replay_makes_every_decision_again_also_those_of_servers_that_lagged(
+    address: str, store: Store
+) -> None:
+    shared = share(new(ttl=30, missing=0.0, share=0.2), store, "prices", every=25)
+    visit(shared, 20, every=4)
+    late = lagging(store)
+    visit(shared, 20, every=3)
+    later = lagging(store)
+    for k in range(30):
+        desk = late if k % 3 else later
+        within = {"price": (2.0, 3.0 + 0.1 * k)} if k % 2 else None
+        limits = None if within is None else within_of(within, PRICE)
+        store.append("prices", [desk.asked(AGE.point([20.0 + k]), limits, None).entry])
+        if k == 15:
+            shared.pause()
+    shared.resume()
+    visit(shared, 5)
+    found = replay(store, "prices")
+    asked = shared.policy().stats().asked
+    assert (found.difference, found.decisions, found.earlier) == (None, asked, 0)
+    assert found.events == store.experiment("prices").head - 1
+    assert found.snapshots == len(store.snapshots("prices")) > 3
+    assert f"{asked} decisions and {found.snapshots} snapshots are the same" in run(
+        "replay", "prices", "--store", address
+    )
+
+
+TAMPERED = {
+    "a payoff": ("UPDATE events SET body = json_set(body, '$.payoff', 9.5) WHERE position = 13",
+                 "at position 20: the state was"),
+    "a decision": ("UPDATE events SET body = replace(body, '\"explored\"', '\"best\"') "
+                   "WHERE position = 20",
+                   "at position 20: decision .*, made at 19: role was best, is explored"),
+    "a draw": ("UPDATE events SET opens = replace(opens, '0001', '0002') WHERE position = 20",
+               r"at position 20: decision"),
+    "a record": ("DELETE FROM events WHERE position = 12", "at position 12: the record is gone"),
+    "nonsense": ("UPDATE events SET body = '[1]' WHERE position = 20",
+                 "at position 20: a decision must say"),
+    "a closing": ("UPDATE events SET closes = NULL WHERE position = 9", "at position 9"),
+    "a snapshot": ("UPDATE snapshots SET state = CAST(state || ' ' AS BLOB) WHERE position = 10",
+                   "at position 10: the snapshot is damaged"),
+    "the beginning": ("UPDATE snapshots SET digest = 'other' WHERE position = 1",
+                      "at position 1: the snapshot is not the beginning's"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", TAMPERED)
+def test_a_replay_names_the_first_difference(what: str, tmp_path: Path) -> None:
+    where = str(tmp_path / "shop.db")
+    with closing(open_store(where)) as store:
+        visit(share(new(), store, "prices", every=10), 15)
+    statement, difference = TAMPERED[what]
+    with closing(sqlite3.connect(where)) as connection:
+        assert connection.execute(statement).rowcount == 1
+        connection.commit()
+    with pytest.raises(StoreError, match="a replay must give what was, but.*" + difference):
+        run("replay", "prices", "--store", where)
+
+
+def test_a_snapshot_of_another_state_is_a_difference(tmp_path: Path) -> None:
+    where = str(tmp_path / "shop.db")
+    with closing(open_store(where)) as store:
+        one = share(new(), store, "prices", every=10)
+        visit(one, 2)
+        one._replica.life.asked_of[0] += 1  # as if it had folded something else
+        visit(one, 10)
+    assert "at position 10: the state was" in refused("replay", "prices", "--store", where)
+
+
+ANOTHER = """
+import sys
+from continuarm.ledger import share, version
+version.fold_version = lambda: "another"
+from continuarm.ledger.replaying import replay
+from continuarm.store import open_store
+from tests.test_ledger_commands import new, run, visit
+address, waiting = sys.argv[1:]
+print(run("upgrade", "prices", "--store", address), end="")
+input()
+store = open_store(address)
+newer = share(new(), store, "prices", every=20)
+newer.tell(int(waiting), 1.5)
+visit(newer, 15)
+print(replay(store, "prices"))
+"""
+
+
+def test_another_version_takes_over_and_the_one_before_stops(address: str, store: Store) -> None:
+    own, context = version.fold_version(), {"context": [30.0]}
+    shared = share(new(), store, "prices", every=20)
+    [waiting, *_] = visit(shared, 15, every=5)
+    late = lagging(store)
+    assert "of this version already" in run("upgrade", "prices", "--store", address)
+    with served(open_store(address)) as old:
+        assert old.get("/readyz").status_code == 200
+        command = [sys.executable, "-c", ANOTHER, address, str(waiting.id)]
+        with subprocess.Popen(command, stdin=-1, stdout=-1, text=True, cwd=ROOT) as another:
+            assert another.stdout is not None
+            assert f"taken over from version {own}" in another.stdout.readline()
+            asked = late.asked(AGE.point([20.0]), None, None)  # by who has not heard of it
+            assert store.append("prices", [asked.entry])[0].refused is None
+            said, _ = another.communicate("go on\n")
+        assert "decisions=15, " in said
+        assert "earlier=1, difference=None" in said
+        until_ready(old, 503)
+        answer = old.post(f"{HERE}/decisions", json=context)
+        assert answer.status_code == 503
+        assert "continuarm upgrade prices" in answer.json()["message"]
+        assert "'prices' is of another" in old.get("/readyz").text
+        with pytest.raises(StoreError, match="is of another"):
+            shared.ask([30.0])
+        assert "taken over from version another" in run("upgrade", "prices", "--store", address)
+        visit(shared, 3)
+        until_ready(old, 200)
+        assert old.post(f"{HERE}/decisions", json=context).status_code == 200
+    assert replay(store, "prices").difference is None
+
+
+def until_ready(server: httpx.Client, status: int) -> None:
+    until = time.monotonic() + 30.0
+    while server.get("/readyz").status_code != status:
+        assert time.monotonic() < until, f"/readyz must become {status}"
+        time.sleep(0.05)
+
+
+def test_a_server_of_another_version_goes_on_with_other_experiments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = tmp_path / "shop.db"
+    with closing(open_store(where)) as store:
+        share(new(), store, "prices")
+        monkeypatch.setattr(version, "fold_version", lambda: "another")
+        share(new(), store, "others")
+    with served(open_store(where)) as server:
+        context = {"context": {"age": 30.0}}
+        assert server.post(f"{HERE}/decisions", json=context).status_code == 503
+        assert server.post("/v1/experiments/others/decisions", json=context).status_code == 200
+        ready = server.get("/readyz")
+        assert (ready.status_code, "continuarm upgrade prices" in ready.text) == (503, True)
+        run("upgrade", "prices", "--store", str(where))
+        until_ready(server, 200)
+        assert server.post(f"{HERE}/decisions", json=context).status_code == 200
+
+
+def test_a_state_that_another_version_cannot_read_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = str(tmp_path / "shop.db")
+    with closing(open_store(where)) as store:
+        share(new(), store, "prices")
+    with closing(sqlite3.connect(where)) as connection:
+        connection.execute("UPDATE snapshots SET state = CAST('{}' AS BLOB)")
+        connection.commit()
+    monkeypatch.setattr(version, "fold_version", lambda: "another")
+    assert "this version must read the states" in refused("upgrade", "prices", "--store", where)

@@ -28,7 +28,7 @@ from continuarm.ledger import SharedPolicy
 from continuarm.service.operations import openapi
 from continuarm.service.tokens import issue
 from continuarm.store import open_store
-from tests.postgresql import _free_port as free_port
+from tests.postgresql import free_port
 
 PRICES = {
     "policy": "recommended",

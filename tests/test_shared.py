@@ -25,7 +25,7 @@ from continuarm.errors import (
     UnknownDecisionError,
     UnknownExperimentError,
 )
-from continuarm.ledger import SharedPolicy, replica, share
+from continuarm.ledger import SharedPolicy, beginnings, replica, share, version
 from continuarm.ledger.fold import fold
 from continuarm.live.life import Life
 from continuarm.store import Record, Store, open_store
@@ -61,13 +61,13 @@ def folded(store: Store, name: str) -> bytes:
     """The state that the whole ledger folds to, from its beginning."""
     found = replica.Replica(store, name, every=10**9)
     first = min(store.snapshots(name), key=lambda snapshot: snapshot.position)
-    found.life, found.position = replica.life_of(first), first.position
+    found.life, found.position = beginnings.life_of(first), first.position
     found.catch_up()
     return found.snapshot().state
 
 
 def state_of(shared: SharedPolicy) -> bytes:
-    return replica.snapshot_of(shared.policy().life, 0).state
+    return beginnings.snapshot_of(shared.policy().life, 0).state
 
 
 def test_two_who_share_a_policy_hold_the_same_bits(any_store: Store) -> None:
@@ -225,7 +225,7 @@ def test_what_cannot_be_shared_is_refused(store: Store, monkeypatch: pytest.Monk
     share(new(), store, "prices").ask([20.0])
     with pytest.raises(ExperimentConflictError, match="keeps its settings"):
         share(new(reach=0.3), store, "prices")
-    monkeypatch.setattr(replica, "fold_version", lambda: "another")
+    monkeypatch.setattr(version, "fold_version", lambda: "another")
     with pytest.raises(StoreError, match="by the version that began it"):
         share(new(), store, "prices")
 

@@ -11,6 +11,7 @@ import click
 
 from continuarm.cli.first_day import first_day
 from continuarm.cli.inspect import inspect
+from continuarm.cli.ledgers import replay, upgrade
 from continuarm.cli.moving import experiments, export, import_
 from continuarm.cli.parameters import WholeNumber
 from continuarm.cli.progress import Progress
@@ -328,7 +329,7 @@ cli.add_command(first_day)
 cli.add_command(inspect)
 cli.add_command(serve)
 cli.add_command(token)
-for _command in (experiments, export, import_):
+for _command in (experiments, export, import_, replay, upgrade):
     cli.add_command(_command)
 
 

@@ -4,61 +4,21 @@ Every replica folds the same records in the same order, so all hold the same bit
 thousandth position or so one keeps a snapshot, and the others compare theirs with it.
 """
 
-import hashlib
-import json
 from collections.abc import Iterable
 
 from continuarm import checks
-from continuarm.errors import StoreError, UnknownExperimentError
+from continuarm.errors import StoreError
+from continuarm.ledger.beginnings import began, began_of, life_of, pinned, snapshot_of
 from continuarm.ledger.entries import BEGAN
 from continuarm.ledger.fold import fold
-from continuarm.ledger.version import fold_version
-from continuarm.live import state
 from continuarm.live.events import Event
 from continuarm.live.life import Life
 from continuarm.store.protocol import MOST_READ, Store
-from continuarm.store.records import Entry, Outcome, Record, Snapshot
+from continuarm.store.records import Outcome, Record, Snapshot
 
-__all__ = ["Replica", "begin", "life_of", "snapshot_of"]
+__all__ = ["Replica"]
 
 SNAPSHOT_EVERY = 5000  # positions
-
-
-def snapshot_of(life: Life, position: int) -> Snapshot:
-    """A life at a position of its ledger, with what became of its decisions."""
-    closed = json.dumps(life.open.closed.to_plain(), allow_nan=False)
-    content = closed.encode() + b"\n" + state.to_bytes(life)
-    return Snapshot(position, fold_version(), hashlib.sha256(content).hexdigest(), content)
-
-
-def life_of(snapshot: Snapshot) -> Life:
-    """The life that `snapshot_of` wrote."""
-    closed, _, content = snapshot.state.partition(b"\n")
-    life = state.from_bytes(content)
-    life.open.closed.restore(json.loads(closed))
-    return life
-
-
-def begin(store: Store, name: str, life: Life) -> None:
-    """Let an experiment begin with this state, if it has not begun."""
-    kept = store.keep(name, snapshot_of(life, 1))
-    body = json.dumps({"version": kept.version, "digest": kept.digest})
-    store.append(name, [Entry(BEGAN, body)], onto=0)
-
-
-def pinned(store: Store, name: str) -> str:
-    """The version that folds an experiment, if it is this one."""
-    found = store.read(name, store.experiment(name).begins, 1)
-    if not found:
-        raise UnknownExperimentError(f"an experiment must have begun, but {name!r} has not yet")
-    [began] = found
-    version = json.loads(began.body)["version"] if began.kind == BEGAN else fold_version()
-    if version != fold_version():
-        raise StoreError(
-            f"an experiment is folded by the version that began it, and {name!r} is of "
-            f"{version}, but this is {fold_version()}: run the code and the processor of then"
-        )
-    return str(version)
 
 
 class Replica:
@@ -77,12 +37,14 @@ class Replica:
 
     def _load(self) -> None:
         """Begin with the newest snapshot."""
-        snapshot = self.store.newest(self.name, pinned(self.store, self.name))
+        version = pinned(self.name, began(self.store, self.name))
+        snapshot = self.store.newest(self.name, version)
         if snapshot is None:
             raise StoreError(
                 f"an experiment must begin with a snapshot, but {self.name!r} has none"
             )
         self.life, self.position = life_of(snapshot), snapshot.position
+        self.differs = None
         self._compare(self.snapshot(), snapshot)
         self._is_whole = True
 
@@ -123,11 +85,21 @@ class Replica:
                 f"{record.position}: what was before it is erased; open the experiment again"
             )
         self._is_whole = False
+        if record.kind == BEGAN:
+            self._begin_again(record)
         fold(self.life, record, event)
         self.position, self._is_whole = record.position, True
         if self.position % self.every == 0:
             own = self.snapshot()
             self._compare(own, self.store.keep(self.name, own))
+
+    def _begin_again(self, record: Record) -> None:
+        """Fold nothing that another version has taken over; it may be given back."""
+        try:
+            pinned(self.name, began_of(record))
+        except StoreError as error:
+            self.differs = str(error)
+            raise
 
     def snapshot(self) -> Snapshot:
         """The state as it is now."""

@@ -13,10 +13,11 @@ import numpy as np
 
 from continuarm.core.compiling import Array
 from continuarm.errors import SettingsError
+from continuarm.ledger.beginnings import begin
 from continuarm.ledger.desk import Desk, Written, checked_key
 from continuarm.ledger.entries import TIME_PASSED
 from continuarm.ledger.groups import Groups
-from continuarm.ledger.replica import SNAPSHOT_EVERY, Replica, begin
+from continuarm.ledger.replica import SNAPSHOT_EVERY, Replica
 from continuarm.live import state
 from continuarm.live.decision import Bin, Decision
 from continuarm.live.gate import Gate, keep_through_forks

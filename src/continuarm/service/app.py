@@ -93,6 +93,8 @@ class _Health:
             await asyncio.sleep(TICK)
             with suppress(ContinuarmError):  # the store does not answer: the next look is soon
                 await asyncio.to_thread(self._door.look)
+                if self._experiments.refused:  # until somebody takes them over
+                    await asyncio.to_thread(self._experiments.open_all)
                 for running in self._experiments.all_running():
                     await running.pass_time()
 
@@ -103,6 +105,7 @@ class _Health:
         running = self._experiments.all_running()
         late = [one.name for one in running if one.lag > one.max_lag]
         differ = [one.replica.differs for one in running if one.replica.differs is not None]
+        differ += self._experiments.refused.values()
         fit = self._has_begun and not late and not differ
         return answered({"ready": fit, "behind": late, "differ": differ}, 200 if fit else 503)
 

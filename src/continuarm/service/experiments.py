@@ -7,7 +7,7 @@ from typing import Any
 from starlette.requests import Request as HttpRequest
 
 from continuarm.box import Box
-from continuarm.errors import SettingsError
+from continuarm.errors import SettingsError, StoreError, UnavailableError
 from continuarm.ledger.shared import begun
 from continuarm.live.named import makes
 from continuarm.live.policy import Policy
@@ -28,6 +28,7 @@ class Experiments:
     def __init__(self, store: Store, *, max_lag: float = 5.0) -> None:
         self.store, self._max_lag = store, max_lag
         self._running: dict[str, Running] = {}
+        self.refused: dict[str, str] = {}  # why one of the store does not run in here
         self._opening = Lock()
 
     def create(self, name: str, new: NewExperiment) -> bool:
@@ -62,10 +63,17 @@ class Experiments:
         return [experiment.name for experiment in self.store.experiments()]
 
     def open_all(self) -> None:
-        """Have all running that are not archived."""
+        """Have all running that are not archived; one of another version holds up no other."""
+        refused: dict[str, str] = {}
         for experiment in self.store.experiments():
             if not experiment.archived and experiment.head > 0:
-                self.find(experiment.name)
+                try:
+                    self.find(experiment.name)
+                except UnavailableError:
+                    raise
+                except StoreError as error:
+                    refused[experiment.name] = str(error)
+        self.refused = refused
 
     def all_running(self) -> list[Running]:
         """Those that run in here."""

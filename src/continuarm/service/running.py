@@ -8,7 +8,7 @@ from threading import Event, Lock, Thread
 from typing import Any, NamedTuple
 
 from continuarm.core.compiling import Array
-from continuarm.errors import ContinuarmError, UnavailableError
+from continuarm.errors import ContinuarmError, StoreError, UnavailableError
 from continuarm.ledger.desk import Desk, Written
 from continuarm.ledger.entries import TIME_PASSED
 from continuarm.ledger.replica import Replica
@@ -65,7 +65,7 @@ class Running:
                 while self.gate.alone(self.replica.fold_some, AT_ONCE):
                     pass
                 self.current_at = began
-            except UnavailableError:
+            except StoreError:  # it does not answer, or another version has taken over
                 self._stop.wait(AGAIN)
 
     @property
@@ -85,7 +85,9 @@ class Running:
         return time.monotonic() - self.current_at
 
     def refuse_if_behind(self) -> None:
-        """Decide nothing from a state that is too old."""
+        """Decide nothing from a state that is too old, or not that of the others."""
+        if self.replica.differs is not None:
+            raise StoreError(self.replica.differs)
         if self.lag > self.max_lag:
             raise UnavailableError(
                 f"a server decides within {self.max_lag:g} s of its ledger, but is "
@@ -131,7 +133,7 @@ class Running:
         written = [*due, *(one for one in made if isinstance(one, Written))]
         with self._appending:
             outcomes = self.store.append(self.name, [entry for entry, _ in written])
-            with suppress(UnavailableError):  # it is durable: who follows folds it later
+            with suppress(StoreError):  # it is durable: who follows folds it later
                 events = (event for _, event in written)
                 self.gate.alone(self.replica.fold_own, zip(outcomes, events, strict=True))
         found = iter(outcomes[len(due) :])

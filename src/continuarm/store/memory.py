@@ -119,6 +119,12 @@ class MemoryStore:
         """See `Store`."""
         return self._ledger(name).known.keyed.get(key)
 
+    def latest(self, name: str, kind: str) -> Record | None:
+        """See `Store`."""
+        with self._changed:
+            found = reversed(self._ledger(name).records)
+            return next((record for record in found if record.kind == kind), None)
+
     def wait(self, name: str, after: int, seconds: float) -> bool:
         """See `Store`."""
         with self._changed:

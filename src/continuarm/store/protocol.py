@@ -56,6 +56,9 @@ class Store(Protocol):
     def keyed(self, name: str, key: str) -> Record | None:
         """The record with a client's key."""
 
+    def latest(self, name: str, kind: str) -> Record | None:
+        """The newest record of a kind whose entries neither open nor close a decision."""
+
     def wait(self, name: str, after: int, seconds: float) -> bool:
         """Wait until there is a record after a position, so long at most; whether there is."""
 

@@ -61,6 +61,10 @@ MIGRATIONS: Final = (
         )
         """,
     ),
+    (
+        "CREATE INDEX events_by_kind ON events (experiment, kind, position) "
+        "WHERE opens IS NULL AND closes IS NULL",
+    ),
 )
 VERSION: Final = len(MIGRATIONS)
 

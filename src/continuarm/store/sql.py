@@ -219,6 +219,18 @@ class SqlStore:
         """See `Store`."""
         return self._record(name, "client_key", key)
 
+    def latest(self, name: str, kind: str) -> Record | None:
+        """See `Store`."""
+        with self.database.reading() as session:
+            number, _ = self._found(session, name)
+            rows = session.run(
+                f"SELECT {RECORD} FROM events WHERE experiment = ? AND kind = ? "
+                "AND opens IS NULL AND closes IS NULL ORDER BY position DESC LIMIT 1",
+                number,
+                kind,
+            )
+        return Record(*rows[0]) if rows else None
+
     def wait(self, name: str, after: int, seconds: float) -> bool:
         """See `Store`."""
         until = monotonic() + seconds

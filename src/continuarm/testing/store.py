@@ -96,6 +96,9 @@ def _check_once(store: Store) -> None:
     assert store.closing("once", "a") == records[1]
     assert store.closing("once", "d") is store.opening("once", "z") is None
     assert store.keyed("once", "nobody's") is None
+    store.append("once", [Entry("paused", "1"), Entry("paused", "2"), Entry("resumed", "3")])
+    latest = [store.latest("once", kind) for kind in ("paused", "resumed", "frozen")]
+    assert latest == [*store.read("once", 4), None], "the newest of a kind must be found"
 
 
 def _check_onto(store: Store) -> None:
