@@ -5,7 +5,6 @@ import json
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -28,56 +27,7 @@ from continuarm.ledger import SharedPolicy
 from continuarm.service.operations import openapi
 from continuarm.service.tokens import issue
 from continuarm.store import open_store
-from tests.postgresql import free_port
-
-PRICES = {
-    "policy": "recommended",
-    "context": {"low": [18, 0], "high": [90, 250000], "names": ["age", "income"]},
-    "decision": {"low": [1], "high": [9], "names": ["price"], "spacing": 0.05},
-    "options": {"ttl_seconds": 7200, "share": 0.1, "start": [4.0]},
-}
-SIZES = {"low": [1, 1], "high": [9, 9], "names": ["small", "large"]}
-CUSTOMER = {"age": 37, "income": 52000}
-HERE = "/v1/experiments/prices"
-
-
-class Server:
-    """`continuarm serve` in a process of its own."""
-
-    def __init__(self, store: str | Path, *options: str) -> None:
-        self.port = free_port()
-        command = [sys.executable, "-m", "continuarm", "serve", "--store", str(store)]
-        self.log = tempfile.TemporaryFile("w+")  # nobody reads it meanwhile: a pipe would fill
-        self.process = subprocess.Popen(
-            [*command, "--port", str(self.port), *options], stderr=self.log
-        )
-        self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=120.0)
-
-    def ready(self) -> "Server":
-        until = time.monotonic() + 300.0
-        while time.monotonic() < until and self.process.poll() is None:
-            try:
-                if self.client.get("/readyz").status_code == 200:
-                    return self
-            except httpx.TransportError:
-                pass
-            time.sleep(0.05)
-        raise AssertionError("the server must become ready")
-
-    def stop(self, how: signal.Signals = signal.SIGTERM) -> str:
-        self.process.send_signal(how)
-        self.process.wait(60)
-        self.client.close()
-        with self.log as log:
-            log.seek(0)
-            return log.read()
-
-    def __enter__(self) -> "Server":
-        return self.ready()
-
-    def __exit__(self, *_: object) -> None:
-        if self.process.poll() is None:
-            self.stop(signal.SIGKILL)
+from tests.service import CUSTOMER, HERE, PRICES, SIZES, Server, free_port, until
 
 
 @pytest.fixture(scope="module")
@@ -178,22 +128,25 @@ def test_a_client_whose_service_is_away_says_so() -> None:
 
 
 def test_everybody_may_look(service: httpx.Client) -> None:
-    assert "prices" in service.get("/v1/experiments").json()["experiments"]
+    names = [one["name"] for one in service.get("/v1/experiments").json()["experiments"]]
+    assert "prices" in names
     says = service.get(HERE).json()
-    assert says["asked"] == says["told"] + says["open"] + says["forgotten"] + says["expired"]
+    counts = says["counts"]
+    rest = counts["payoffs"] + counts["open"] + counts["lost"] + counts["late"]
+    assert counts["decisions"] == rest
     query = {"age": 37, "income": 52000}
     best = service.get(f"{HERE}/recommendation", params=query).json()
     assert 1.0 <= best["decision"]["price"] <= 9.0
     assert "age 37" in service.get(f"{HERE}/explain", params=query).json()["text"]
     [bin_] = service.get(f"{HERE}/bins").json()["bins"]
-    assert bin_["told"] == says["told"]
+    assert bin_["payoffs"] == counts["payoffs"]
     assert service.get(f"{HERE}/uplift").json()["counted"] >= 0
     reader = ca.Reader(service.get(f"{HERE}/export").text)
     assert reader.decide(query) == pytest.approx(list(best["decision"].values()))
     lines = service.get(f"{HERE}/events", params={"after": 1}).text.splitlines()
     assert [json.loads(line)["position"] for line in lines] == list(range(2, says["events"] + 1))
     counted = service.get("/metrics").text
-    assert f'continuarm_asked{{experiment="prices"}} {says["asked"]}' in counted
+    assert f'continuarm_asked{{experiment="prices"}} {counts["decisions"]}' in counted
     assert 'continuarm_request_seconds_bucket{verb="decisions",le="+Inf"}' in counted
 
 
@@ -231,25 +184,18 @@ def test_readers_of_streams_hold_nobody_up(service: httpx.Client) -> None:
 
 def test_an_administrator_steers(service: httpx.Client) -> None:
     assert service.post(f"{HERE}/pause").json() == {"done": True}
-    _until(lambda: service.get(HERE).json()["paused"])
+    until(lambda: service.get(HERE).json()["paused"])
     asked = service.post(f"{HERE}/decisions", json={"context": CUSTOMER}).json()
     assert (asked["role"], asked["decision"]) == ("incumbent", {"price": 4.0})
     service.post(f"{HERE}/resume")
-    _until(lambda: not service.get(HERE).json()["paused"])
+    until(lambda: not service.get(HERE).json()["paused"])
     [bin_] = service.get(f"{HERE}/bins").json()["bins"]
     service.post(f"{HERE}/bins/{bin_['id']}/freeze")
-    _until(lambda: service.get(f"{HERE}/bins").json()["bins"][0]["frozen"])
+    until(lambda: service.get(f"{HERE}/bins").json()["bins"][0]["frozen"])
     service.post(f"{HERE}/bins/{bin_['id']}/unfreeze")
-    _until(lambda: not service.get(f"{HERE}/bins").json()["bins"][0]["frozen"])
+    until(lambda: not service.get(f"{HERE}/bins").json()["bins"][0]["frozen"])
     refused = service.post(f"{HERE}/bins/99/freeze")
     assert refused.status_code == 422
-
-
-def _until(holds: Any) -> None:
-    until = time.monotonic() + 10.0
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.01)
 
 
 BAD: list[tuple[str, str, Any, int]] = [
@@ -335,11 +281,11 @@ def test_tokens_let_in_who_may(tmp_path: Path) -> None:
         assert tried(None, "GET", "/healthz") == 200
         with closing(open_store(where)) as store:
             store.revoke_token("decide")
-        _until(lambda: tried("decide", "POST", f"{HERE}/decisions", asked) == 401)
+        until(lambda: tried("decide", "POST", f"{HERE}/decisions", asked) == 401)
         with closing(open_store(where)) as store:
             for name in ("read", "admin"):
                 store.revoke_token(name)
-        _until(lambda: tried("admin", "GET", HERE) == 401)
+        until(lambda: tried("admin", "GET", HERE) == 401)
         assert tried(None, "GET", HERE) == 401, "with the last token the door stays shut"
         log = server.stop()
     assert all(token not in log for token in tokens.values())

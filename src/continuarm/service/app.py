@@ -14,10 +14,12 @@ from continuarm.errors import ContinuarmError
 from continuarm.service import messages
 from continuarm.service.deciding import Deciding
 from continuarm.service.experiments import Experiments
+from continuarm.service.happening import Happening
 from continuarm.service.http import HEADERS, JSON, Log, answered, encode, endpoint_of, print_line
 from continuarm.service.looking import Looking
 from continuarm.service.metrics import Metrics
 from continuarm.service.operations import openapi
+from continuarm.service.said import Said
 from continuarm.service.steering import Steering
 from continuarm.service.tokens import Doorkeeper
 
@@ -35,9 +37,11 @@ def application(
 
     rate : requests per second of one token.
     """
+    said = Said(experiments)
     operations = [
-        *Looking(experiments).operations(MANY, ONE),
-        *Steering(experiments).operations(ONE),
+        *Looking(experiments, said).operations(MANY, ONE),
+        *Happening(experiments).operations(ONE),
+        *Steering(experiments, said).operations(ONE),
         *Deciding(experiments).operations(ONE),
     ]
     door, metrics = Doorkeeper(experiments.store, rate), Metrics(experiments)

@@ -59,8 +59,8 @@ class Experiments:
             gone.close()
 
     def names(self) -> list[str]:
-        """The names of all."""
-        return [experiment.name for experiment in self.store.experiments()]
+        """The names of those that are not archived."""
+        return [one.name for one in self.store.experiments() if not one.archived]
 
     def open_all(self) -> None:
         """Have all running that are not archived; one of another version holds up no other."""

@@ -7,20 +7,13 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 __all__ = [
     "Answer",
     "Answers",
-    "BinSays",
-    "Bins",
     "Closing",
     "Closings",
     "Done",
-    "ExperimentSays",
-    "Experiments",
-    "Explained",
     "Forget",
-    "Lines",
     "Log",
     "NewExperiment",
     "Payoff",
-    "Recommendation",
     "Refusal",
     "Request",
 ]
@@ -55,29 +48,6 @@ class NewExperiment(Struct, forbid_unknown_fields=True):
     decision: Edges
     policy: Text = "recommended"
     options: dict[Text, Any] = {}
-
-
-class ExperimentSays(Struct):
-    """An experiment as it is now."""
-
-    name: str
-    archived: bool
-    events: int
-    asked: int
-    told: int
-    open: int
-    expired: int
-    forgotten: int
-    bins: int
-    paused: bool
-    mean_payoff: float | None
-    settings: dict[str, Any]
-
-
-class Experiments(Struct):
-    """The names of all experiments."""
-
-    experiments: list[str]
 
 
 class Request(Struct, forbid_unknown_fields=True):
@@ -165,42 +135,3 @@ class Log(Struct, forbid_unknown_fields=True):
     """The log of an older rule: columns by name, those of context and decision, and `payoff`."""
 
     columns: dict[Text, Annotated[list[float], Meta(max_length=100_000)]]
-
-
-class BinSays(Struct):
-    """One bin: contexts from low to high, and what was learned for them."""
-
-    id: int
-    low: list[float]
-    high: list[float]
-    asked: int
-    told: int
-    best: dict[str, float]
-    frozen: bool
-
-
-class Bins(Struct):
-    """The bins, in the order in which they were made."""
-
-    bins: list[BinSays]
-
-
-class Explained(Struct):
-    """Numbers by name, and `text` that needs no other."""
-
-    text: str | None = None
-
-
-class Lines(Struct):
-    """One event, on a line of its own."""
-
-    position: int
-    time: float
-    event: str
-    id: str | None = None
-
-
-class Recommendation(Struct):
-    """The best decision known now."""
-
-    decision: dict[str, float]

@@ -19,6 +19,7 @@ class Operation(NamedTuple):
     gives : the type of the answer.
     statuses : those of refusals, beside those that every request may meet.
     scope : that a token needs for it.
+    query : what the query may say; `"context"` is the context by name.
     """
 
     method: str
@@ -29,6 +30,7 @@ class Operation(NamedTuple):
     statuses: tuple[int, ...]
     handler: Callable[..., Awaitable[Any]]
     scope: str
+    query: tuple[str, ...] = ()
 
 
 ALWAYS = (401, 403, 429, 503)
@@ -42,6 +44,16 @@ REFUSED = {
     422: "A value breaks its rule.",
     429: "The token asks for too much.",
     503: "It cannot be done now; nothing is half done. Try again.",
+}
+WHOLE = {"type": "integer", "minimum": 0, "maximum": 10**15 - 1}
+NAME = {"type": "string"}
+QUERY: dict[str, dict[str, Any]] = {
+    "after": WHOLE,
+    "most": WHOLE | {"minimum": 1},
+    "points": WHOLE | {"minimum": 1},
+    "along": NAME,
+    "over": NAME,
+    "context": {"type": "object", "additionalProperties": {"type": "number"}},
 }
 
 
@@ -76,16 +88,19 @@ def _described(op: Operation, schema_of: dict[type, Any]) -> dict[str, Any]:
     for status in sorted({*op.statuses, *ALWAYS}):
         answers[str(status)] = _content(REFUSED[status], schema_of[messages.Refusal])
     found: dict[str, Any] = {"summary": op.summary, "responses": answers}
-    words = re.findall(r"{(\w+)}", op.path)
-    if words:
-        text = {"type": "string", "minLength": 1, "maxLength": 100}
-        found["parameters"] = [
-            {"name": word, "in": "path", "required": True, "schema": text} for word in words
-        ]
+    parameters = [_in_path(word) for word in re.findall(r"{(\w+)}", op.path)]
+    parameters += [{"name": word, "in": "query", "schema": QUERY[word]} for word in op.query]
+    if parameters:
+        found["parameters"] = parameters
     if op.takes is not None:
         content = {"application/json": {"schema": schema_of[op.takes]}}
         found["requestBody"] = {"required": True, "content": content}
     return found
+
+
+def _in_path(word: str) -> dict[str, Any]:
+    text = {"type": "string", "minLength": 1, "maxLength": 100}
+    return {"name": word, "in": "path", "required": True, "schema": text}
 
 
 def _content(description: str, schema: Any) -> dict[str, Any]:

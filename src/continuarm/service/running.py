@@ -177,8 +177,14 @@ class Running:
         return found
 
     def policy(self) -> Policy:
-        """A copy of the policy, to look into."""
+        """A copy of the policy, to look into for long."""
         return self.gate.alone(self.desk.policy)
+
+    def view(self) -> Policy:
+        """The policy itself behind its own gate, for a short look; nothing may be done to it."""
+        policy: Policy = Policy.of_life(self.replica.life, name=self.name)
+        policy.gate = self.gate
+        return policy
 
     async def steer(self, verb: str, *given: Any) -> None:
         """Let a verb that steers the policy happen, in all processes."""

@@ -7,11 +7,11 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from continuarm.errors import InputError
-from continuarm.service import messages
+from continuarm.service import messages, shown
 from continuarm.service.experiments import Experiments
 from continuarm.service.http import answered
-from continuarm.service.looking import said
 from continuarm.service.operations import Operation
+from continuarm.service.said import Said
 
 __all__ = ["Steering"]
 
@@ -19,15 +19,15 @@ __all__ = ["Steering"]
 class Steering:
     """What changes how an experiment decides."""
 
-    def __init__(self, experiments: Experiments) -> None:
-        self._experiments = experiments
+    def __init__(self, experiments: Experiments, said: Said) -> None:
+        self._experiments, self._said = experiments, said
 
     def operations(self, one: str) -> list[Operation]:
         """One: the path of an experiment."""
         m, done, wrong = messages, messages.Done, (404, 409, 422)
         return [
             Operation("PUT", one, "Make an experiment, or find the same", m.NewExperiment,
-                      m.ExperimentSays, (400, 409, 413, 422), self.put, "admin"),
+                      shown.ExperimentSays, (400, 409, 413, 422), self.put, "admin"),
             Operation("DELETE", one, "Archive an experiment: nothing is decided in it any more",
                       None, done, (404,), self.archive, "admin"),
             Operation("POST", f"{one}/pause", "Let every decision be the incumbent's", None, done,
@@ -49,7 +49,7 @@ class Steering:
         name = request.path_params["name"]
         is_new = await asyncio.to_thread(self._experiments.create, name, body)
         running = await self._experiments.running(request)
-        found = await asyncio.to_thread(said, running)
+        found = await asyncio.to_thread(self._said.of, running)
         return answered(found, 201 if is_new else 200)
 
     async def archive(self, request: HttpRequest, body: None) -> Response:

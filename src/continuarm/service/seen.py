@@ -1,0 +1,167 @@
+"""How a policy is seen: what its methods say, as messages.
+
+Nothing is computed here: bins, findings and tables are those of `Policy` and of `plots`.
+"""
+
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from continuarm.box import Box
+from continuarm.live.decision import Bin
+from continuarm.live.diagnosis.findings import Findings
+from continuarm.live.policy import Policy
+from continuarm.live.uplift import Interval, Uplift
+from continuarm.plots.history import history_table, pooled
+from continuarm.plots.learned import learned_table
+from continuarm.plots.payoff import payoff_table
+from continuarm.plots.subject import dimension, filled
+from continuarm.service import shown
+
+__all__ = [
+    "bin_seen",
+    "box_seen",
+    "by_name",
+    "curve_seen",
+    "diagnosis_seen",
+    "history_seen",
+    "options_seen",
+    "payoff_seen",
+    "trend_of",
+    "uplift_seen",
+]
+
+PART = 8  # of all payoffs, at the beginning and lately
+WHOSE: dict[str, shown.Whose] = {"ours": "ours", "incumbent's": "incumbent"}
+
+
+def by_name(box: Box, values: Any) -> dict[str, float]:
+    """Numbers by the names of a box."""
+    return dict(zip(box.names, np.asarray(values).tolist(), strict=True))
+
+
+def box_seen(box: Box, units: list[str] | None) -> shown.BoxSays:
+    """A box."""
+    edges = box.low.tolist(), box.high.tolist(), list(box.names), units
+    return shown.BoxSays(
+        *edges, list(box.spacing), list(box.ending), list(getattr(box, "texts", ()))
+    )
+
+
+def options_seen(policy: Policy) -> shown.OptionsSay:
+    """The options of a policy."""
+    numbers, move = policy.life.incumbent.numbers, policy.max_move
+    return shown.OptionsSay(
+        start=shown.Incumbent(numbers.first.tolist(), numbers.slopes.tolist()),
+        reach=None if policy.reach is None else policy.reach.tolist(),
+        memory=getattr(policy.life.beginning.learner, "memory", None),
+        ttl=policy.ttl,
+        ttl_seconds=policy.ttl_seconds,
+        missing=policy.missing,
+        share=policy.share,
+        max_move=None if move is None else move.tolist(),
+    )
+
+
+def trend_of(policy: Policy) -> shown.Trend:
+    """What was paid at the beginning, and lately."""
+    rows = sorted((row[1:] for row in history_table(policy).rows), key=lambda row: row[0])
+    part = sum(row[2] for row in rows) / PART
+    return shown.Trend(_mean(rows, part), _mean(rows[::-1], part))
+
+
+def _mean(rows: list[tuple[Any, ...]], least: float) -> shown.Mean | None:
+    """The mean of the first rows that have so many payoffs together."""
+    counts = accumulate(row[2] for row in rows)
+    taken = [row for row, count in zip(rows, counts, strict=True) if count - row[2] < least]
+    if not taken:
+        return None
+    [(_, _, *numbers)] = pooled(taken, least=sum(row[2] for row in taken))
+    return shown.Mean(*numbers)
+
+
+def uplift_seen(found: Uplift) -> shown.UpliftSays:
+    """How much better it is than the incumbent."""
+    return shown.UpliftSays(
+        _between(found.per_decision),
+        _between(found.percent),
+        found.counted,
+        found.incumbents,
+        found.waiting,
+        found.confidence,
+        str(found),
+    )
+
+
+def _between(found: Interval | None) -> shown.Between | None:
+    return None if found is None else shown.Between(*found)
+
+
+def diagnosis_seen(found: Findings) -> shown.Diagnosis:
+    """What the checks have found."""
+    findings = [
+        shown.FindingSays(
+            one.level, one.name, one.where, one.evidence, one.measure, one.advice, list(one.bins)
+        )
+        for one in found
+    ]
+    health: shown.Health = findings[0].level if findings else "good"
+    return shown.Diagnosis(health, found.payoffs, findings, found.unchecked, str(found))
+
+
+def bin_seen(policy: Policy, one: Bin) -> shown.BinSays:
+    """A bin, and what was learned for its middle."""
+    middle, names = 0.5 * (one.low + one.high), policy.decision.names
+    known = policy.life.explain(middle)
+    tried, error = known.get("tried"), known.get("peak_error")
+    expected = policy.expected(middle, one.best[None, :])
+    mean, spread = (None, None) if expected is None else expected[0].tolist()
+    edges = None if tried is None else policy.decision.from_unit(tried).T.tolist()
+    return shown.BinSays(
+        id=one.id,
+        low=one.low.tolist(),
+        high=one.high.tolist(),
+        level=one.level,
+        visits=one.asked,
+        payoffs=one.told,
+        frozen=one.frozen,
+        best=by_name(policy.decision, one.best),
+        error=None if error is None else by_name(policy.decision, error),
+        expected=mean,
+        expected_error=spread,
+        tried=None if edges is None else dict(zip(names, map(tuple, edges), strict=True)),
+    )
+
+
+def history_seen(policy: Policy) -> shown.HistorySays:
+    """What was paid over time."""
+    rows = history_table(policy).rows
+    return shown.HistorySays([shown.BucketSays(WHOSE[row[0]], *row[1:]) for row in rows])
+
+
+def curve_seen(
+    policy: Policy, along: str | None, given: dict[str, float], points: int
+) -> shown.Curve:
+    """The decision that was learned along a context."""
+    context, held = policy.context, filled(policy.context, given, policy.context.centre)
+    table = learned_table(policy, along, given, points)
+    name, coordinates = table.columns[0], dict[str, shown.Coordinate]()
+    for coordinate in policy.decision.names:
+        _, _, *columns = zip(*(row for row in table.rows if row[1] == coordinate), strict=True)
+        coordinates[coordinate] = shown.Coordinate(*map(list, columns))
+    others = {key: value for key, value in by_name(context, held).items() if key != name}
+    x = [row[0] for row in table.rows if row[1] == policy.decision.names[0]]
+    return shown.Curve(name, others, x, coordinates)
+
+
+def payoff_seen(policy: Policy, over: str | None, given: dict[str, float]) -> shown.PayoffCurve:
+    """The payoff that is expected over one coordinate, with the others at the best known."""
+    decision, j = policy.decision, dimension(policy.decision, over, "coordinate")
+    point = filled(policy.context, given, policy.context.centre)
+    table, known = payoff_table(policy, point, decision.names[j]), policy.explain(point)
+    columns = zip(*table.rows, strict=True) if table.rows else ((), (), (), ())
+    best = by_name(decision, known["centre"])
+    held = {name: value for name, value in best.items() if name != decision.names[j]}
+    numbers = *map(list, columns), known["centre"][j], known["start"][j]
+    return shown.PayoffCurve(decision.names[j], by_name(policy.context, point), held, *numbers)
