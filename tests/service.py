@@ -74,7 +74,7 @@ class Server:
 @contextmanager
 def served(store: Store, **options: Any) -> Iterator[httpx.Client]:
     """The service on a thread of this process: quicker to start than a process."""
-    app, port = application(Experiments(store), log=lambda line: None, **options), free_port()
+    app, port = application(Experiments(store), **options), free_port()
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error", lifespan="on"))
     thread = Thread(target=server.run)
     thread.start()

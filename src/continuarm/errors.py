@@ -45,7 +45,12 @@ __all__ = [
 
 
 class ContinuarmError(Exception):
-    """The base of all errors of this package."""
+    """The base of all errors of this package.
+
+    field : which part of a request it is about, where that is known.
+    """
+
+    field: str | None = None
 
 
 class InputError(ContinuarmError, ValueError):

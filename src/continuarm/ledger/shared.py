@@ -66,8 +66,11 @@ def share(
     return SharedPolicy(ledgers, name, every=every)
 
 
-def begun(policy: Policy, store: Store, name: str) -> None:
-    """Let an experiment begin with this policy; refused if it began with another."""
+def begun(policy: Policy, store: Store, name: str, **more: Any) -> None:
+    """Let an experiment begin with this policy; refused if it began with another.
+
+    more : settings beside those of the policy, which must be the same, too.
+    """
     life = policy.life
     if not life.model.stands_alone or life.model.counts_asking:
         raise SettingsError(
@@ -79,16 +82,17 @@ def begun(policy: Policy, store: Store, name: str) -> None:
             "a shared policy must be one that can be saved, with nothing open, but got "
             f"{len(life.open.open)} open decisions and the start {life.incumbent.shown()!r}"
         )
-    if store.create(name, _settings(life)).head == 0:
+    if store.create(name, _settings(life, more)).head == 0:
         begin(store, name, life)
 
 
-def _settings(life: Life) -> str:
+def _settings(life: Life, more: dict[str, Any]) -> str:
     """What must be the same for all who share it."""
     text, _, _ = state.to_bytes(life).partition(b"\n")
     header, start = json.loads(text), life.incumbent.numbers
     plain = {key: header[key] for key in SETTINGS if key in header}
-    return json.dumps(plain | {"start": start.first.tolist(), "slopes": start.slopes.tolist()})
+    plain |= {"start": start.first.tolist(), "slopes": start.slopes.tolist()}
+    return json.dumps(plain | more)
 
 
 class SharedPolicy:

@@ -1,20 +1,22 @@
 """Decisions out, payoffs in."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import UNSET
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from continuarm.errors import ContinuarmError, InputError
+from continuarm.errors import ContinuarmError, InputError, KeyConflictError
 from continuarm.ledger.desk import Written
 from continuarm.ledger.entries import text_of
 from continuarm.live.decision import Decision
 from continuarm.service import messages
 from continuarm.service.experiments import Experiments
+from continuarm.service.fields import about
 from continuarm.service.http import answered
 from continuarm.service.operations import Operation
+from continuarm.service.outside import clipped
 from continuarm.service.refusals import refusal_of
 from continuarm.service.running import Running
 
@@ -45,11 +47,13 @@ class Deciding:
         if (body.context is UNSET) == (body.contexts is UNSET):
             raise InputError("either `context` or `contexts` is needed, but got both or neither")
         if body.contexts is UNSET:
-            [answer] = await running.ask([body.context], body.within, [body.key])
-            return answered(_answer(answer, alone=True))
+            [answer] = await _decided(running, [body.context], body.within, [body.key])
+            if isinstance(answer, ContinuarmError):
+                raise answer
+            return answered(answer)
         keys = _keys(body, len(body.contexts))
-        answers = await running.ask(body.contexts, body.within, keys)
-        return answered(messages.Answers([_answer(a, alone=False) for a in answers]))
+        answers = await _decided(running, body.contexts, body.within, keys)
+        return answered(messages.Answers([_or_refused(answer) for answer in answers]))
 
     async def pay(self, request: HttpRequest, body: messages.Payoff) -> Response:
         """Tell one payoff, or several."""
@@ -74,17 +78,48 @@ class Deciding:
 
 def _keys(body: messages.Request, count: int) -> list[str | None]:
     if body.key is not None or (body.keys is not None and len(body.keys) != count):
-        raise InputError(f"`keys` must be {count}, one for each context, but got {body.keys!r}")
+        with about("keys"):
+            raise InputError(f"`keys` must be {count}, one for each context, but got {body.keys}")
     return [None] * count if body.keys is None else list(body.keys)
 
 
-def _answer(found: Decision | ContinuarmError, *, alone: bool) -> messages.Answer:
-    """A decision; the refusal of one alone is that of the request."""
+async def _decided(
+    running: Running, given: Sequence[Any], within: Any, keys: Sequence[str | None]
+) -> list[messages.Answer | ContinuarmError]:
+    """For each context a decision, or why there is none."""
+    contexts, names = clipped(running.context, given) if running.clips else (given, None)
+    with about("within"):
+        found = await running.ask(contexts, within, keys)
+    return [
+        _labelled(running, one, contexts[k])
+        if isinstance(one, ContinuarmError)
+        else _answer(one, None if names is None else names[k])
+        for k, one in enumerate(found)
+    ]
+
+
+def _answer(found: Decision, names: list[str] | None) -> messages.Answer:
+    return messages.Answer(text_of(found.id), found.as_dict(), found.role, names or None)
+
+
+def _labelled(running: Running, error: ContinuarmError, context: Any) -> ContinuarmError:
+    """The same, with the field that it is about: limits may leave nothing for a good context."""
+    if isinstance(error, KeyConflictError):
+        error.field = "key"
+    elif isinstance(error, InputError):
+        try:
+            running.context.point(context)
+            error.field = "within"
+        except InputError:
+            error.field = "context"
+    return error
+
+
+def _or_refused(found: messages.Answer | ContinuarmError) -> messages.Answer:
+    """One of a batch."""
     if isinstance(found, ContinuarmError):
-        if alone:
-            raise found
         return messages.Answer(refused=refusal_of(found))
-    return messages.Answer(text_of(found.id), found.as_dict(), found.role)
+    return found
 
 
 async def _closed(
@@ -96,13 +131,28 @@ async def _closed(
         try:
             entries.append(written_of(int(id_, 16), *rest))
         except ContinuarmError as error:
+            error.field = _wrong(running, rest)
             entries.append(error)
     refused = iter(await running.close_all([e for e in entries if isinstance(e, Written)]))
     found = [e if isinstance(e, ContinuarmError) else next(refused) for e in entries]
-    if alone and found[0] is not None:
-        raise found[0]
+    for one in found:
+        if one is not None:
+            one.field = one.field or "id"
+            if alone:
+                raise one
     closed = [
         messages.Closing(id_, error is None, None if error is None else refusal_of(error))
         for (id_, *_), error in zip(given, found, strict=True)
     ]
     return answered(closed[0] if alone else messages.Closings(closed))
+
+
+def _wrong(running: Running, rest: list[Any]) -> str:
+    """Which of a payoff and what was really done is refused."""
+    if not rest or rest[1] is None:
+        return "payoff"
+    try:
+        running.decision.point(rest[1])
+    except InputError:
+        return "value"
+    return "payoff"

@@ -1,16 +1,18 @@
 """Experiments: those of a store that this process has opened, and how one is made."""
 
 import asyncio
+import re
 from threading import Lock
 from typing import Any
 
 from starlette.requests import Request as HttpRequest
 
 from continuarm.box import Box
-from continuarm.errors import SettingsError, StoreError, UnavailableError
+from continuarm.errors import ContinuarmError, SettingsError, StoreError, UnavailableError
 from continuarm.ledger.shared import begun
 from continuarm.live.named import makes
 from continuarm.live.policy import Policy
+from continuarm.service.fields import about
 from continuarm.service.messages import Edges, NewExperiment
 from continuarm.service.running import Running
 from continuarm.sets import Polytope
@@ -34,7 +36,7 @@ class Experiments:
     def create(self, name: str, new: NewExperiment) -> bool:
         """Make an experiment, or find the same; whether it is new."""
         known = {experiment.name for experiment in self.store.experiments()}
-        begun(policy_of(new), self.store, name)
+        begun(policy_of(new), self.store, name, **_more(new))
         return name not in known
 
     def find(self, name: str) -> Running:
@@ -89,16 +91,37 @@ class Experiments:
 def policy_of(new: NewExperiment) -> Policy:
     """The policy that an experiment begins with."""
     if new.policy not in POLICIES:
-        raise SettingsError(f"`policy` must be one of {list(POLICIES)}, but got {new.policy!r}")
+        with about("policy"):
+            raise SettingsError(
+                f"`policy` must be one of {list(POLICIES)}, but got {new.policy!r}"
+            )
     unknown = sorted(set(new.options) - OPTIONS)
     if unknown:
-        raise SettingsError(f"`options` may be {sorted(OPTIONS)}, but got {unknown}")
-    options: dict[str, Any] = dict(new.options)
-    policy: Policy = makes(new.policy, _box(new.context), _box(new.decision), **options)
+        with about("options"):
+            raise SettingsError(f"`options` may be {sorted(OPTIONS)}, but got {unknown}")
+    context, decision = _box(new.context, "context"), _box(new.decision, "decision")
+    try:
+        policy: Policy = makes(new.policy, context, decision, **dict[str, Any](new.options))
+    except ContinuarmError as error:
+        named = re.match(r"`(\w+)`", str(error))
+        error.field = "options" if named is None else f"options.{named[1]}"
+        raise
     return policy
 
 
-def _box(edges: Edges) -> Box:
-    box = Box(edges.low, edges.high, edges.names, spacing=edges.spacing, ending=edges.ending)
-    found: Any = Polytope(box, edges.rows) if edges.rows else box
+def _box(edges: Edges, field: str) -> Box:
+    """A box; what is wrong with it says which of the two it is."""
+    with about(field):
+        if edges.units is not None and len(edges.units) != len(edges.low):
+            raise SettingsError(f"`units` must be {len(edges.low)}, but got {edges.units}")
+        box = Box(edges.low, edges.high, edges.names, spacing=edges.spacing, ending=edges.ending)
+        found: Any = Polytope(box, edges.rows) if edges.rows else box
     return found  # type: ignore[no-any-return]
+
+
+def _more(new: NewExperiment) -> dict[str, Any]:
+    """Settings of the service itself."""
+    more: dict[str, Any] = {} if new.outside == "refuse" else {"outside": new.outside}
+    units = {"context": new.context.units, "decision": new.decision.units}
+    given = {which: found for which, found in units.items() if found is not None}
+    return more | ({"units": given} if given else {})

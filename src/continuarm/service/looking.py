@@ -10,10 +10,13 @@ from starlette.responses import Response
 from continuarm.errors import UnknownDecisionError
 from continuarm.ledger.entries import event_of
 from continuarm.live.events import Asked
+from continuarm.plots.subject import dimension
 from continuarm.service import seen, shown
 from continuarm.service.experiments import Experiments
+from continuarm.service.fields import about
 from continuarm.service.http import HEADERS, JSON, answered
 from continuarm.service.operations import Operation
+from continuarm.service.outside import clipped
 from continuarm.service.queries import context_of, numbers_of, whole_of
 from continuarm.service.said import Said
 
@@ -99,14 +102,22 @@ class Looking:
         running = await self._experiments.running(request)
         along, given = request.query_params.get("along"), numbers_of(request, "along", "points")
         points = whole_of(request, "points", POINTS, MOST_POINTS)
+        with about("along"):
+            dimension(running.context, along, "context")
         policy = await asyncio.to_thread(running.policy)
-        return answered(await asyncio.to_thread(seen.curve_seen, policy, along, given, points))
+        with about("context"):
+            found = await asyncio.to_thread(seen.curve_seen, policy, along, given, points)
+        return answered(found)
 
     async def payoff(self, request: HttpRequest, body: None) -> Response:
         """The expected payoff over a coordinate of the decision."""
         running = await self._experiments.running(request)
         over, given = request.query_params.get("over"), numbers_of(request, "over")
-        return answered(await asyncio.to_thread(seen.payoff_seen, running.view(), over, given))
+        with about("over"):
+            dimension(running.decision, over, "coordinate")
+        with about("context"):
+            found = await asyncio.to_thread(seen.payoff_seen, running.view(), over, given)
+        return answered(found)
 
     async def uplift(self, request: HttpRequest, body: None) -> Response:
         """How much better its decisions are than the incumbent's."""
@@ -116,21 +127,29 @@ class Looking:
     async def recommend(self, request: HttpRequest, body: None) -> Response:
         """The best decision known for the context in the query."""
         running = await self._experiments.running(request)
-        best = running.recommend(context_of(request, running))
-        return answered(shown.Recommendation(seen.by_name(running.decision, best)))
+        context, names = context_of(request, running), list[str]()
+        if running.clips:
+            [context], [names] = clipped(running.context, [context])
+        with about("context"):
+            best = running.recommend(context)
+        return answered(shown.Recommendation(seen.by_name(running.decision, best), names))
 
     async def explain(self, request: HttpRequest, body: None) -> Response:
         """The numbers behind a decision for a context, and the text."""
         running = await self._experiments.running(request)
         context, policy = context_of(request, running), running.view()
-        return _plain(await asyncio.to_thread(policy.explain, context))
+        with about("context"):
+            return _plain(await asyncio.to_thread(policy.explain, context))
 
     async def explain_decision(self, request: HttpRequest, body: None) -> Response:
         """Why a decision was made, from its event."""
         running, id_ = await self._experiments.running(request), request.path_params["id"]
         record = await asyncio.to_thread(running.store.opening, running.name, id_)
         if record is None:
-            raise UnknownDecisionError(f"a decision must have been handed out, but {id_} was not")
+            with about("id"):
+                raise UnknownDecisionError(
+                    f"a decision must have been handed out, but {id_} was not"
+                )
         policy = running.view()
         event = event_of(record, record.time if policy.ttl_seconds is not None else 0.0)
         assert isinstance(event, Asked)

@@ -1,6 +1,6 @@
 """What is said over HTTP, as types: they check requests, and make the OpenAPI page."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -30,7 +30,7 @@ class Edges(Struct, forbid_unknown_fields=True):
     """A box: the lowest and the highest value of each coordinate, and their names.
 
     spacing, ending : allowed values, as for `ca.Box`; rows: coupled limits, as for `ca.Polytope`,
-    such as `"small <= large - 0.5"`. Both are for decisions.
+    such as `"small <= large - 0.5"`. Both are for decisions. units: of each coordinate, to show.
     """
 
     low: Numbers
@@ -39,15 +39,20 @@ class Edges(Struct, forbid_unknown_fields=True):
     spacing: float | Numbers | None = None
     ending: float | Numbers | None = None
     rows: Annotated[list[Text], Meta(max_length=MOST_DIMENSIONS)] | None = None
+    units: Annotated[list[Text], Meta(max_length=MOST_DIMENSIONS)] | None = None
 
 
 class NewExperiment(Struct, forbid_unknown_fields=True):
-    """What an experiment is made of; `options` are those of the policy."""
+    """What an experiment is made of; `options` are those of the policy.
+
+    outside : whether a context outside its box is refused, or clipped and said so.
+    """
 
     context: Edges
     decision: Edges
     policy: Text = "recommended"
     options: dict[Text, Any] = {}
+    outside: Literal["refuse", "clip"] = "refuse"
 
 
 class Request(Struct, forbid_unknown_fields=True):
@@ -73,11 +78,15 @@ class Refusal(Struct, omit_defaults=True):
 
 
 class Answer(Struct, omit_defaults=True):
-    """A decision, and the number under which its payoff is told; or why there is none."""
+    """A decision, and the number under which its payoff is told; or why there is none.
+
+    clipped : the coordinates of the context that were outside their box.
+    """
 
     id: str | None = None
     decision: dict[str, float] | None = None
     role: str | None = None
+    clipped: list[str] | None = None
     refused: Refusal | None = None
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from starlette.requests import Request as HttpRequest
 
 from continuarm.errors import InputError
+from continuarm.service.fields import about
 from continuarm.service.running import Running
 
 __all__ = ["context_of", "numbers_of", "whole_of"]
@@ -24,17 +25,20 @@ def context_of(request: HttpRequest, running: Running) -> Any:
     if running.context.named:
         return given
     if list(given) != list(running.context.names):
-        raise InputError(f"the names must be {list(running.context.names)}, but got {list(given)}")
+        with about("context"):
+            names = list(running.context.names)
+            raise InputError(f"the names must be {names}, but got {list(given)}")
     return list(given.values())
 
 
 def whole_of(request: HttpRequest, name: str, default: int, most: int | None = None) -> int:
     """A whole number in the query."""
     text = request.query_params.get(name, str(default))
-    if not (text.isascii() and text.isdecimal()) or len(text) > DIGITS:
-        raise InputError(f"`{name}` must be a whole number, but got {text!r}")
-    if most is not None and not 1 <= int(text) <= most:
-        raise InputError(f"`{name}` must be from 1 to {most}, but got {text!r}")
+    with about(name):
+        if not (text.isascii() and text.isdecimal()) or len(text) > DIGITS:
+            raise InputError(f"`{name}` must be a whole number, but got {text!r}")
+        if most is not None and not 1 <= int(text) <= most:
+            raise InputError(f"`{name}` must be from 1 to {most}, but got {text!r}")
     return int(text)
 
 
@@ -42,4 +46,5 @@ def _number(name: str, text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise InputError(f"`{name}` must be a number, but got {text!r}") from None
+        with about(name):
+            raise InputError(f"`{name}` must be a number, but got {text!r}") from None

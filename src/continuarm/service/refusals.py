@@ -3,6 +3,7 @@
 import msgspec
 
 from continuarm import errors
+from continuarm.service.fields import field_of
 from continuarm.service.messages import Refusal
 from continuarm.service.tokens import ForbiddenError, TooManyError, UnauthorisedError
 
@@ -42,7 +43,7 @@ def status_of(error: Exception) -> int:
 
 def refusal_of(error: Exception) -> Refusal:
     """An error as it is said."""
-    return Refusal(_row(error)[1], str(error))
+    return Refusal(_row(error)[1], str(error), field_of(error))
 
 
 def _row(error: Exception) -> tuple[int, str]:

@@ -1,6 +1,7 @@
 """Running: one experiment in this process: a replica that follows its ledger, and its desk."""
 
 import asyncio
+import json
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -39,6 +40,7 @@ class Running:
     """An experiment that is decided in here.
 
     max_lag : seconds without news of the ledger after which nothing is decided.
+    clips : whether contexts outside their box are clipped.
     """
 
     def __init__(self, store: Store, name: str, max_lag: float) -> None:
@@ -47,6 +49,7 @@ class Running:
         self.desk, self._together = Desk(self.replica), Together(self._settle, f"write {name}")
         self._appending = Lock()
         self.context, self.decision = self.desk.context, self.desk.decision
+        self.clips = json.loads(store.experiment(name).settings).get("outside") == "clip"
         self.desk.take_number()  # no request waits for the store's lock, nor for the compiler
         self.desk.policy().warm_up()
         self.replica.catch_up()

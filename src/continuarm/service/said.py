@@ -63,7 +63,7 @@ class Said:
             uplift=_uplift(policy),
             context=seen.box_seen(running.context, units.get("context")),
             decision=seen.box_seen(running.decision, units.get("decision")),
-            options=seen.options_seen(policy),
+            options=seen.options_seen(policy, running.clips),
             settings=settings,
         )
 

@@ -49,7 +49,7 @@ def box_seen(box: Box, units: list[str] | None) -> shown.BoxSays:
     )
 
 
-def options_seen(policy: Policy) -> shown.OptionsSay:
+def options_seen(policy: Policy, clips: bool) -> shown.OptionsSay:
     """The options of a policy."""
     numbers, move = policy.life.incumbent.numbers, policy.max_move
     return shown.OptionsSay(
@@ -61,6 +61,7 @@ def options_seen(policy: Policy) -> shown.OptionsSay:
         missing=policy.missing,
         share=policy.share,
         max_move=None if move is None else move.tolist(),
+        outside="clip" if clips else "refuse",
     )
 
 

@@ -110,6 +110,7 @@ class OptionsSay(Struct):
     missing: float | None
     share: float
     max_move: list[float] | None
+    outside: Literal["refuse", "clip"]
 
 
 class ExperimentSays(Struct):
@@ -277,6 +278,7 @@ class Lines(Struct):
 
 
 class Recommendation(Struct):
-    """The best decision known now."""
+    """The best decision known now; clipped: what of the context was outside its box."""
 
     decision: Numbers
+    clipped: list[str]

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from continuarm.errors import InputError
 from continuarm.service import messages, shown
 from continuarm.service.experiments import Experiments
+from continuarm.service.fields import about
 from continuarm.service.http import answered
 from continuarm.service.operations import Operation
 from continuarm.service.said import Said
@@ -89,6 +90,7 @@ class Steering:
 
 def _bin(request: HttpRequest) -> int:
     text = request.path_params["bin"]
-    if not text.isdecimal() or len(text) > 15:
-        raise InputError(f"a bin has a number, but got {text!r}")
+    if not (text.isascii() and text.isdecimal()) or len(text) > 15:
+        with about("bin"):
+            raise InputError(f"a bin has a number, but got {text!r}")
     return int(text)
