@@ -11,18 +11,22 @@ from pathlib import Path
 from threading import Thread
 
 import httpx
+import numpy as np
+import psycopg
 import pytest
 import uvicorn
 from click.testing import CliRunner, Result
 
 import continuarm as ca
 from continuarm.cli import cli
-from continuarm.errors import ContinuarmError, StoreError
+from continuarm.errors import ContinuarmError, StoreError, UnknownDecisionError
 from continuarm.ledger import SharedPolicy, share, version
 from continuarm.ledger.desk import Desk
+from continuarm.ledger.purging import purge
 from continuarm.ledger.replaying import replay
 from continuarm.ledger.replica import Replica
 from continuarm.live.limits import within_of
+from continuarm.live.policy import Policy
 from continuarm.service.app import application
 from continuarm.service.experiments import Experiments
 from continuarm.store import Store, open_store
@@ -152,6 +156,7 @@ def test_what_cannot_be_moved_is_one_line_and_changes_nothing(tmp_path: Path) ->
         ["export", "prices"],
         ["replay", "prices"],
         ["upgrade", "prices"],
+        ["purge", "prices", "--before", "2030-01-01"],
         ["token", "list"],
         ["token", "revoke", "shop"],
     ],
@@ -334,3 +339,96 @@ def test_a_state_that_another_version_cannot_read_is_said(
         connection.commit()
     monkeypatch.setattr(version, "fold_version", lambda: "another")
     assert "this version must read the states" in refused("upgrade", "prices", "--store", where)
+
+
+def on_disk(address: str, request: pytest.FixtureRequest) -> bytes:
+    """All bytes that a store has on the disk."""
+    if not address.startswith("postgresql"):
+        found = sorted(Path(address).parent.glob(f"{Path(address).name}*"))
+    else:
+        server = request.getfixturevalue("server")
+        with psycopg.connect(server.address, autocommit=True) as connection:
+            connection.execute("CHECKPOINT")
+        found = sorted((server.data / "base").rglob("*"))
+    return b"".join(path.read_bytes() for path in found if path.is_file())
+
+
+def has(content: bytes, age: float) -> list[bool]:
+    """Whether a context is there, as text and as a number."""
+    return [repr(age).encode() in content, np.float64(age).tobytes() in content]
+
+
+def test_a_purge_erases_contexts_for_good_and_open_decisions_can_be_told(
+    address: str, store: Store, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    gone, early, later = 37.12345678901, 41.98765432101, 55.55443322111
+    shared = share(new(), store, "prices", every=7)
+    shared.tell(shared.ask([gone]), 1.5)
+    crossing, waiting = shared.ask([gone + 0.5]), shared.ask([early], key="order-17")
+    visit(shared, 10)
+    late = lagging(store)
+    between = store.experiment("prices").time + 0.2
+    time.sleep(0.4)
+    shared.tell(shared.ask([later]), 1.5)
+    shared.tell(crossing, 2.0)
+    visit(shared, 5)
+    before = shared.policy().snapshot()
+    assert has(on_disk(address, request), gone)[0]
+    assert run("purge", "prices", "--before", "2020-01-01", "--store", address).endswith(
+        "0 events up to position 0 are erased\n"
+    )
+    found = purge(store, "prices", between)
+    content = on_disk(address, request)
+    assert not any(has(content, gone) + has(content, gone + 0.5)), "they must be gone"
+    assert has(content, early)[0], "it is open"
+    [beginning] = [r for r in store.read("prices", 0) if r.kind == "began"]
+    assert found == (store.experiment("prices").begins, found.until - 1, 1)
+    assert beginning.position == store.experiment("prices").head
+    assert shared.policy().snapshot() == before
+    assert share(new(), store, "prices").policy().snapshot() == before
+    again = replay(store, "prices")
+    assert (again.difference, again.begins) == (None, found.until)
+    assert shared.ask([early], key="order-17").id == waiting.id
+    with pytest.raises(UnknownDecisionError, match="must have been handed out"):
+        shared.tell(crossing, 2.0)  # it was told, which is erased
+    late.replica.catch_up()
+    assert Policy.of_life(late.replica.life).snapshot() == shared.policy().snapshot()
+    lines, moved = run("export", "prices", "--store", address), str(tmp_path / "moved.db")
+    run("import", "-", "--store", moved, given=lines)
+    with closing(open_store(moved)) as other:
+        share(new(), other, "prices").tell(waiting.id, 2.0)
+        assert replay(other, "prices").difference is None
+    shared.tell(waiting.id, 2.0)
+    store.archive("prices")
+    found = purge(store, "prices", time.time() + 60.0)
+    assert (found.open, store.experiment("prices").archived) == (0, True)
+    content = on_disk(address, request)
+    assert not any(has(content, early) + has(content, later))
+    store.archive("prices", False)
+    visit(shared, 3)
+    assert replay(store, "prices").difference is None
+    assert "0 events" in run("purge", "prices", "--before", "2020-01-01", "--store", address)
+
+
+def test_held_payoffs_are_learned_before_their_contexts_are_erased(tmp_path: Path) -> None:
+    with closing(open_store(tmp_path / "shop.db")) as store:
+        shared = share(new(ttl=6, missing=0.0), store, "prices", every=5)
+        visit(shared, 8)  # the payoffs of the last ones are held
+        last, between = store.experiment("prices").head, store.experiment("prices").time + 0.1
+        time.sleep(0.2)
+        visit(shared, 8)
+        before = shared.policy().snapshot()
+        found = purge(store, "prices", between)
+        assert last < found.until < store.experiment("prices").head - 1
+        assert replay(store, "prices").difference is None
+        assert share(new(ttl=6, missing=0.0), store, "prices").policy().snapshot() == before
+
+
+def test_a_purge_in_memory_leaves_what_is_open() -> None:
+    with closing(open_store(":memory:")) as store:
+        shared = share(new(), store, "prices")
+        [waiting, *_] = visit(shared, 6, every=3)
+        assert purge(store, "prices", time.time() + 60.0).open == 2
+        shared.tell(waiting.id, 1.0)
+        assert purge(store, "prices", time.time() + 60.0).open == 1
+        assert replay(store, "prices").difference is None

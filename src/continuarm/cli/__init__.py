@@ -15,6 +15,7 @@ from continuarm.cli.ledgers import replay, upgrade
 from continuarm.cli.moving import experiments, export, import_
 from continuarm.cli.parameters import WholeNumber
 from continuarm.cli.progress import Progress
+from continuarm.cli.purge import purge
 from continuarm.cli.serve import serve, token
 from continuarm.version import __version__
 
@@ -329,7 +330,7 @@ cli.add_command(first_day)
 cli.add_command(inspect)
 cli.add_command(serve)
 cli.add_command(token)
-for _command in (experiments, export, import_, replay, upgrade):
+for _command in (experiments, export, import_, replay, upgrade, purge):
     cli.add_command(_command)
 
 

@@ -57,6 +57,9 @@ class Replica:
         """Fold the next records, at most so many; whether there may be more."""
         self._mend()
         records = self.store.read(self.name, self.position, most)
+        if records and records[0].position != self.position + 1:  # what was before is erased
+            self._load()
+            records = self.store.read(self.name, self.position, most)
         for record in records:
             self._fold(record)
         return len(records) == most
@@ -82,7 +85,7 @@ class Replica:
         if record.position != self.position + 1:
             raise StoreError(
                 f"record {self.position + 1} of {self.name!r} must follow, but got record "
-                f"{record.position}: what was before it is erased; open the experiment again"
+                f"{record.position}"
             )
         self._is_whole = False
         if record.kind == BEGAN:

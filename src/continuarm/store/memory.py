@@ -29,6 +29,7 @@ __all__ = ["MemoryStore"]
 class _Ledger:
     experiment: Experiment
     records: list[Record] = field(default_factory=list)  # those after `begins`
+    kept: list[Record] = field(default_factory=list)  # those before that are not erased
     known: Known = field(default_factory=lambda: Known({}, {}, {}))
     snapshots: dict[tuple[int, str], Snapshot] = field(default_factory=dict)
 
@@ -157,7 +158,9 @@ class MemoryStore:
             if named(experiment.name) in self._ledgers:
                 raise there_already(experiment)
             known = Known.of(adopted)
-            self._ledgers[experiment.name] = _Ledger(experiment, adopted, known, kept)
+            early = [r for r in adopted if r.position <= experiment.begins]
+            ledger = _Ledger(experiment, adopted[len(early) :], early, known, kept)
+            self._ledgers[experiment.name] = ledger
 
     def erase(self, name: str, until: int) -> None:
         """See `Store`."""
@@ -165,10 +168,21 @@ class MemoryStore:
             ledger = self._ledger(name)
             kept = {at: s for at, s in ledger.snapshots.items() if at[0] >= until}
             erasable(ledger.experiment, until, any(at[0] == until for at in kept))
-            ledger.records = ledger.records[until - ledger.experiment.begins :]
-            ledger.known = Known.of(ledger.records)
+            gone = until - ledger.experiment.begins
+            before, after = ledger.records[:gone], ledger.records[gone:]
+            ledger.kept = [
+                record
+                for record in (*ledger.kept, *before)
+                if record.opens is not None and record.opens not in ledger.known.closed
+            ]
+            ledger.records, ledger.known = after, Known.of((*ledger.kept, *after))
             ledger.experiment = ledger.experiment._replace(begins=until)
             ledger.snapshots = kept
+
+    def kept_open(self, name: str) -> list[Record]:
+        """See `Store`."""
+        with self._changed:
+            return list(self._ledger(name).kept)
 
     def add_token(self, token: Token) -> None:
         """See `Store`."""

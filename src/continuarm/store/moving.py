@@ -23,6 +23,8 @@ def written_lines(store: Store, name: str) -> Iterator[str]:
         if snapshot.position <= experiment.head:
             state = base64.b64encode(snapshot.state).decode()
             yield json.dumps({"snapshot": {**snapshot._asdict(), "state": state}})
+    for record in store.kept_open(name):
+        yield json.dumps({"event": record._asdict()})
     position = experiment.begins
     while position < experiment.head:
         for record in store.read(name, position):

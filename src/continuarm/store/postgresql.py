@@ -138,6 +138,12 @@ class PostgresqlDatabase:
         with self._heard:
             self._heard.wait_for(lambda: self._marks != mark, min(seconds, LOOK))
 
+    def scrub(self) -> None:
+        """Write the tables anew; who reads or writes waits meanwhile."""
+        with self._refusals(), psycopg.connect(self._address, autocommit=True) as connection:
+            for table in ("events", "snapshots"):
+                connection.execute(f"VACUUM FULL {table}".encode())
+
     def _listen(self) -> None:
         """Hear of what is appended; begin again when the connection is lost."""
         while not self._closed:

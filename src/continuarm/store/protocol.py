@@ -82,8 +82,12 @@ class Store(Protocol):
     def erase(self, name: str, until: int) -> None:
         """Erase the records up to a position, and snapshots before it, for good.
 
-        A snapshot of that position must be kept, because nothing else says what was before.
+        A snapshot of that position must be kept, because nothing else says what was before. The
+        records of decisions that are still open stay, so that they can be closed (`kept_open`).
         """
+
+    def kept_open(self, name: str) -> list[Record]:
+        """What was not erased with the records around it, because its decision was open."""
 
     def add_token(self, token: Token) -> None:
         """Let somebody in; a name that is taken is refused."""

@@ -29,7 +29,8 @@ class Experiment(NamedTuple):
 
     settings : text, which the store does not look into.
     archived : nobody decides in it any more.
-    begins : the ledger's entries up to this position were erased; a snapshot stands for them.
+    begins : the ledger's entries up to this position were erased, but for decisions that were open
+        then; a snapshot stands for them.
     head : the position of the newest entry; 0: there is none yet.
     time : of the newest entry, in seconds since 1970.
     numbers : how many numbers were given to those who decide in it.

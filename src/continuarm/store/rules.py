@@ -113,6 +113,12 @@ def adoptable(experiment: Experiment, records: Iterable[Record]) -> Iterator[Rec
         raise InputError(f"an experiment must be as it was exported, but got {experiment}")
     storable(experiment.settings)
     for record in records:
+        early = record.position <= experiment.begins  # kept, because its decision was open
+        if early and record.opens is not None and position == experiment.begins:
+            for text in record[2:]:
+                storable(text)
+            yield record
+            continue
         if record.position != position + 1 or not time <= record.time <= experiment.time:
             raise InputError(
                 f"record {position + 1} must follow, not before {time}, but got record "

@@ -53,11 +53,9 @@ class Known(NamedTuple):
             return Outcome(ASKED_BEFORE, self.opened[str(entry.opens)])
         if entry.closes is None:
             return None
-        if entry.closes not in self.opened:
-            return Outcome(NEVER_ASKED, None)
-        if entry.closes in self.closed:
+        if entry.closes in self.closed:  # what opened it may be erased
             return Outcome(CLOSED_BEFORE, self.closed[entry.closes])
-        return None
+        return Outcome(NEVER_ASKED, None) if entry.closes not in self.opened else None
 
 
 def settle(

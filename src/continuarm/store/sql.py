@@ -70,6 +70,9 @@ class Database(Protocol):
     def sleep(self, mark: int, seconds: float) -> None:
         """Wait until the mark is another one, so long at most, or a while."""
 
+    def scrub(self) -> None:
+        """Let what was deleted be gone from the disk."""
+
     def close(self) -> None:
         """Let go of files and connections."""
 
@@ -80,6 +83,11 @@ RECORD = "position, time, kind, body, opens, closes, client_key"
 WRITE = f"INSERT INTO events (experiment, {RECORD}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 KEEP = (
     f"INSERT INTO snapshots (experiment, {SNAPSHOT}) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+)
+OPEN = (
+    f"SELECT {RECORD} FROM events WHERE experiment = ? AND position <= ? "
+    "AND opens IS NOT NULL AND NOT EXISTS (SELECT 1 FROM events AS later "
+    "WHERE later.experiment = events.experiment AND later.closes = events.opens)"
 )
 
 
@@ -189,12 +197,12 @@ class SqlStore:
     def read(self, name: str, after: int, most: int = MOST_READ) -> list[Record]:
         """See `Store`."""
         with self.database.reading() as session:
-            number, _ = self._found(session, name)
+            number, experiment = self._found(session, name)
             rows = session.run(
                 f"SELECT {RECORD} FROM events WHERE experiment = ? AND position > ? "
                 "ORDER BY position LIMIT ?",
                 number,
-                after,
+                max(after, experiment.begins),
                 most,
             )
         return [Record(*row) for row in rows]
@@ -302,11 +310,26 @@ class SqlStore:
                 "SELECT 1 FROM snapshots WHERE experiment = ? AND position = ?", number, until
             )
             erasable(experiment, until, bool(has))
+            kept = session.run(OPEN, number, until)
             session.run("DELETE FROM events WHERE experiment = ? AND position <= ?", number, until)
+            session.run_many(WRITE, ((number, *row) for row in kept))
             session.run(
                 "DELETE FROM snapshots WHERE experiment = ? AND position < ?", number, until
             )
             session.run("UPDATE experiments SET begins = ? WHERE number = ?", until, number)
+        self.database.scrub()
+
+    def kept_open(self, name: str) -> list[Record]:
+        """See `Store`."""
+        with self.database.reading() as session:
+            number, experiment = self._found(session, name)
+            rows = session.run(
+                f"SELECT {RECORD} FROM events WHERE experiment = ? AND position <= ? "
+                "ORDER BY position",
+                number,
+                experiment.begins,
+            )
+        return [Record(*row) for row in rows]
 
     def add_token(self, token: Token) -> None:
         """See `Store`."""

@@ -203,6 +203,20 @@ class SqliteDatabase:
         while self.mark() == mark and (left := until - time.monotonic()) > 0.0:
             time.sleep(min(LOOK, left))
 
+    def scrub(self) -> None:
+        """Write the file anew, and cut the log of writes that holds what was in it."""
+        until = time.monotonic() + PATIENCE
+        with self._refusals():
+            connection = self._connection()
+            connection.execute("VACUUM")
+            while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] != 0:
+                if time.monotonic() > until:
+                    raise UnavailableError(
+                        f"nobody may read {self.path} for long while it is cleaned, but somebody "
+                        "does: what was erased may still be in its log; try again"
+                    )
+                time.sleep(TRY)
+
     def close(self) -> None:
         """Let go of the file."""
         with self._opening:

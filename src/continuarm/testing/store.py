@@ -160,15 +160,22 @@ def _check_snapshots(store: Store) -> None:
     assert store.newest(name, "1") == Snapshot(3, "1", "3", state)
     _refuses(InputError, lambda: store.erase(name, 2))  # nothing stands for it
     _refuses(InputError, lambda: store.erase(name, 5))
+    closing = [Entry("told", "", closes="0"), Entry("told", "", closes="1")]
+    assert [o.refused for o in store.append(name, closing)] == [None, None]
+    [*_, open_, last] = store.read(name, 0)[:4]
     store.erase(name, 3)
-    assert [r.position for r in store.read(name, 0)] == [4], "what was erased must be gone"
+    assert [r.position for r in store.read(name, 0)] == [4, 5, 6], "what was erased must be gone"
     assert store.opening(name, "0") is store.keyed(name, "0") is None
+    assert store.opening(name, "2") == store.keyed(name, "2") == open_, "open ones must stay"
+    assert (store.kept_open(name), store.read(name, 3, 1)) == ([open_], [last])
     assert store.experiment(name).begins == 3
     assert store.newest(name, "2") == Snapshot(3, "2", "3", state)
     _refuses(InputError, lambda: store.erase(name, 1))
-    [told] = store.append(name, [Entry("told", "", closes="3")])
-    assert told.record is not None
-    assert told.record.position == 5, "positions must go on"
+    told = store.append(name, [Entry("told", "", closes=k) for k in ("0", "2", "3", "4")])
+    assert [o.refused for o in told] == [CLOSED_BEFORE, None, None, NEVER_ASKED]
+    assert store.experiment(name).head == 8, "positions must go on"
+    store.erase(name, 3)
+    assert store.kept_open(name) == [], "what is closed must be gone"
 
 
 def _check_archive(store: Store) -> None:
