@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from continuarm.cli.demo import demo
 from continuarm.cli.first_day import first_day
 from continuarm.cli.inspect import inspect
 from continuarm.cli.ledgers import replay, upgrade
@@ -328,6 +329,7 @@ def reproduce(
 
 cli.add_command(first_day)
 cli.add_command(inspect)
+cli.add_command(demo)
 cli.add_command(serve)
 cli.add_command(token)
 for _command in (experiments, export, import_, replay, upgrade, purge):

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from continuarm.errors import ContinuarmError
-from continuarm.service import messages
+from continuarm.service import messages, page
 from continuarm.service.deciding import Deciding
 from continuarm.service.experiments import Experiments
 from continuarm.service.happening import Happening
@@ -52,7 +52,9 @@ def application(
     health = _Health(experiments, door, metrics, encode(openapi(operations)))
     handlers: Any = {404: _unknown, 405: _unknown, 500: _unknown}
     return Starlette(
-        routes=[*routes, *health.routes()], lifespan=health.life, exception_handlers=handlers
+        routes=[*page.routes(), *routes, *health.routes()],
+        lifespan=health.life,
+        exception_handlers=handlers,
     )
 
 

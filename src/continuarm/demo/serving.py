@@ -1,0 +1,77 @@
+"""The service in a thread of this process, on a store that is gone afterwards."""
+
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Thread
+
+from continuarm.errors import ContinuarmError, MissingExtraError, SettingsError
+
+try:
+    import httpx
+    import uvicorn
+
+    from continuarm.service.app import application
+except ImportError as error:
+    raise MissingExtraError(
+        "the demonstration needs the service and its client: "
+        "pip install 'continuarm[service,client]'"
+    ) from error
+
+from continuarm.service.experiments import Experiments
+from continuarm.store import open_store
+
+__all__ = ["served"]
+
+HOST = "127.0.0.1"
+PATIENCE = 60.0  # seconds
+
+
+@contextmanager
+def served(port: int) -> Iterator[httpx.Client]:
+    """A client of a service that answers on this port; at the end nothing is left of it."""
+    with TemporaryDirectory(prefix="continuarm-demo-") as folder, _bound(port) as bound:
+        app = application(Experiments(open_store(Path(folder) / "demo.db")), log=lambda line: None)
+        config = uvicorn.Config(
+            app,
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=1,  # a page that looks on is not waited for
+        )
+        server = uvicorn.Server(config)
+        thread = Thread(target=server.run, kwargs={"sockets": [bound]}, name="demo", daemon=True)
+        thread.start()
+        try:
+            with httpx.Client(base_url=f"http://{HOST}:{port}", timeout=300.0) as client:
+                _wait_for(client)
+                yield client
+        finally:
+            server.should_exit = True
+            thread.join(PATIENCE)
+
+
+def _bound(port: int) -> socket.socket:
+    found = socket.socket()
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((HOST, port))
+    except OSError:
+        found.close()
+        raise SettingsError(f"`port` must be free, but {port} is taken") from None
+    return found
+
+
+def _wait_for(client: httpx.Client) -> None:
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        try:
+            if client.get("/readyz").status_code == httpx.codes.OK:
+                return
+        except httpx.TransportError:
+            pass
+        time.sleep(0.02)
+    raise ContinuarmError(f"the service must be ready within {PATIENCE:g} s, but is not")

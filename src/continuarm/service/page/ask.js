@@ -1,0 +1,72 @@
+// What would it decide? For a context: the decision, why, and the payoff expected around it.
+
+import { experiment, get, query } from "./api.js";
+import { empty, fresh, h, say } from "./dom.js";
+import { plusMinus, within } from "./numbers.js";
+import { payoffFigures } from "./payoff.js";
+
+export async function showAsk(room, known) {
+  const { name, context, decision } = known;
+  const fields = context.map((side) => field(side, known.given.get(side.name)));
+  const error = h("p.error", { role: "alert", hidden: true });
+  const answer = h("div.answer");
+  const form = h("form.ask", h("h2", "What would it decide?"),
+    context.length ? h("p.note", "Type a context. Nothing is decided, and nothing changes.") : null,
+    h("div.fields", fields.map((one) => one.element)), error, h("button.primary", "Show the decision"));
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    await ask();
+  });
+
+  async function ask() {
+    error.hidden = true;
+    fields.forEach((one) => one.wrong(null));
+    const given = Object.fromEntries(fields.map((one, k) => [context[k].name, one.input.value.trim()]));
+    try {
+      const why = await get(experiment(name, `/explain${query(given)}`));
+      const charts = await payoffFigures(name, given, decision);
+      answer.replaceChildren(...said(why, known, charts));
+      say(`The decision: ${decision.map((side, k) => `${side.name} ${within(why.centre[k], side.span)}`).join(", ")}`);
+    } catch (refused) {
+      const at = context.findIndex((side) => new RegExp(`[\`\\s]${RegExp.escape?.(side.name) ?? side.name}[\`\\s]`).test(refused.message));
+      if (at >= 0) fields[at].wrong(refused.message);
+      else Object.assign(error, { textContent: refused.message, hidden: false });
+      (at >= 0 ? fields[at].input : fields[0]?.input)?.focus();
+    }
+  }
+
+  room.replaceChildren(h("div.two", form, answer));
+  await ask();
+}
+
+/** A number of the context, with its range. */
+function field(side, given) {
+  const [id, hint, wrong] = [fresh("context"), fresh("range"), fresh("wrong")];
+  const middle = Number(((side.low + side.high) / 2).toPrecision(4));
+  const input = h("input", { id, inputmode: "decimal", autocomplete: "off", value: given ?? String(middle), "aria-describedby": `${hint} ${wrong}` });
+  const text = h("span.error", { id: wrong });
+  return {
+    input,
+    element: h("div.field", h("label", { for: id }, side.label), input,
+      h("span.hint", { id: hint }, `${within(side.low, side.span)} to ${within(side.high, side.span)}`), text),
+    wrong(message) {
+      text.textContent = message ?? "";
+      if (message) input.setAttribute("aria-invalid", "true");
+      else input.removeAttribute("aria-invalid");
+    },
+  };
+}
+
+function said(why, { decision }, charts) {
+  const [first, ...rest] = why.text.split("\n");
+  return [
+    h("h2", "The decision"),
+    h("dl.numbers.decided", decision.map((side, k) => h("div", h("dt", side.label), h("dd", within(why.centre[k], side.span)),
+      h("dd.aside", `today ${within(why.start[k], side.span)}`,
+        why.peak_error?.[k] ? `; payoffs put the best at ${plusMinus(why.peak[k], why.peak_error[k])}` : "")))),
+    h("h2", "Why"),
+    h("p.why", first), h("ul.why", rest.map((line) => h("li", line))),
+    h("h2", "Expected payoff over each coordinate"),
+    charts.length ? h("div.charts", charts) : empty("Too little is known here yet.", "When a bin has learned enough payoffs, what it expects of each coordinate is shown here."),
+  ];
+}

@@ -1,0 +1,42 @@
+// One bin: what it has learned and how sure that is, what was tried, and its guards.
+
+import { binInWords } from "./about.js";
+import { experiment, get, query, send } from "./api.js";
+import { confirmed, h, say, table } from "./dom.js";
+import { count, plusMinus, within } from "./numbers.js";
+
+export async function showBin(room, known, bin, changed) {
+  const { name, context, decision } = known;
+  const middle = Object.fromEntries(context.map((side, k) => [side.name, (bin.low[k] + bin.high[k]) / 2]));
+  const why = await get(experiment(name, `/explain${query(middle)}`));
+  const error = h("p.error", { role: "alert", hidden: true });
+  const word = bin.frozen ? "Unfreeze" : "Freeze";
+  const button = h("button", { type: "button", onclick: () => steer(known, bin, error, changed) }, `${word} this bin`);
+  room.replaceChildren(
+    h("h2", `Bin ${bin.id}`), h("p.note", binInWords(context, bin)),
+    h("dl.numbers", numbers(bin).map(([what, value, aside]) => h("div", h("dt", what), h("dd", value), aside ? h("dd.aside", aside) : null))),
+    table("In the middle of the bin", [{ name: "Coordinate" }, { name: "Best", number: true }, { name: "Payoffs say", number: true },
+      { name: "Tried", number: true }, { name: "Today", number: true }], decision.map((side, k) => [
+      side.label, within(why.centre[k], side.span), why.peak_error?.[k] ? plusMinus(why.peak[k], why.peak_error[k]) : "not shown yet",
+      bin.tried ? bin.tried[side.name].map((end) => within(end, side.span)).join(" to ") : "–", within(why.start[k], side.span)])),
+    h("h2", "Guards"),
+    why.guards.length || bin.frozen ? h("ul.why", bin.frozen ? h("li", "frozen: it answers with its best decision and learns nothing") : null,
+      why.guards.map((one) => h("li", `${one.guard}: ${one.says}`))) : h("p.note", "Nothing holds it back."),
+    error, h("div.row", button, h("a.button", { href: `#/experiments/${encodeURIComponent(name)}/ask${query(middle)}` }, "What would it decide here?")));
+}
+
+const numbers = (bin) => [["Decisions", count(bin.visits)], ["Payoffs", count(bin.payoffs)], ["Expected payoff", plusMinus(bin.expected, bin.expected_error), "of its best decision"]];
+
+async function steer(known, bin, error, changed) {
+  const verb = bin.frozen ? "unfreeze" : "freeze";
+  const text = bin.frozen ? "It will try decisions and learn from payoffs again."
+    : "It will answer with its best decision known and learn nothing, until it is unfrozen.";
+  if (!(await confirmed(`${bin.frozen ? "Unfreeze" : "Freeze"} bin ${bin.id}?`, `${text} This needs the scope admin.`, bin.frozen ? "Unfreeze" : "Freeze"))) return;
+  try {
+    await send("POST", experiment(known.name, `/bins/${bin.id}/${verb}`));
+    say(`Bin ${bin.id} is ${bin.frozen ? "unfrozen" : "frozen"}`);
+    await changed(!bin.frozen);
+  } catch (refused) {
+    Object.assign(error, { textContent: refused.message, hidden: false });
+  }
+}

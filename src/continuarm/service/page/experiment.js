@@ -1,0 +1,82 @@
+// One experiment: its numbers, what can be done to it, and its views.
+
+import { about, count, countsOf, meansOf, pill, policyOf, sidesOf, upliftOf } from "./about.js";
+import { experiment, response, send, until } from "./api.js";
+import { showAsk } from "./ask.js";
+import { showBins } from "./bins.js";
+import { confirmed, h, say } from "./dom.js";
+import { showFindings } from "./findings.js";
+import { showLearned } from "./learned.js";
+import { Live } from "./live.js";
+import { showNow } from "./now.js";
+
+const VIEWS = [["", "Now", showNow], ["bins", "Bins", showBins], ["learned", "What it learned", showLearned],
+  ["ask", "What would it decide?", showAsk], ["findings", "Findings", showFindings]];
+
+export async function showExperiment(room, signal, name, rest) {
+  const [part, given] = rest.split("?");
+  const found = await about(name);
+  if (signal.aborted) return;
+  const known = { name, found, context: sidesOf(found.context), decision: sidesOf(found.decision), live: new Live(name, signal), given: new URLSearchParams(given) };
+  const numbers = h("dl.numbers", { "aria-label": "Its numbers" });
+  const actions = h("div.actions");
+  const state = h("span");
+  const refresh = async () => {
+    const fresh = await about(name);
+    if (signal.aborted) return;
+    known.found = fresh;
+    fillNumbers(numbers, fresh);
+    fillActions(actions, state, known, refresh);
+  };
+  fillNumbers(numbers, found);
+  fillActions(actions, state, known, refresh);
+  known.refresh = refresh;
+  known.live.follow(refresh, 2000);
+  const inside = h("div.inside");
+  room.replaceChildren(h("div.heading", h("h1", name), state, h("span.note", policyOf(found)), actions), numbers, tabs(name, part), inside);
+  const [, , show] = VIEWS.find(([word]) => word === part) ?? VIEWS[0];
+  known.live.begin(found.events);
+  await show(inside, known);
+}
+
+function tabs(name, part) {
+  const base = `#/experiments/${encodeURIComponent(name)}`;
+  return h("nav.tabs", { "aria-label": "Views of this experiment" }, VIEWS.map(([word, text]) =>
+    h("a", { href: word ? `${base}/${word}` : base, "aria-current": word === part ? "page" : null }, text)));
+}
+
+function fillNumbers(room, found) {
+  const shown = [...countsOf(found), ["Bins", count(found.bins)], ["Mean payoff lately", ...meansOf(found)], ["Against the incumbent", ...upliftOf(found)]];
+  room.replaceChildren(...shown.map(([what, value, aside]) => h("div", h("dt", what), h("dd", value), aside ? h("dd.aside", aside) : null)));
+}
+
+function fillActions(room, state, known, refresh) {
+  const { name, found } = known;
+  state.replaceChildren(pill(found.archived ? "archived" : found.health), ...(found.paused ? [" ", pill("paused")] : []));
+  const error = h("p.error", { role: "alert", hidden: true });
+  const tried = (work) => async () => {
+    try {
+      await work();
+    } catch (refused) {
+      Object.assign(error, { textContent: refused.message, hidden: false });
+    }
+  };
+  const steer = async () => {
+    const verb = known.found.paused ? "resume" : "pause";
+    const [title, text] = known.found.paused ? ["Resume?", "The policy decides again."]
+      : ["Pause?", "Every decision will be the incumbent's, until it is resumed."];
+    if (!(await confirmed(title, `${text} This needs the scope admin.`, known.found.paused ? "Resume" : "Pause"))) return;
+    await send("POST", experiment(name, `/${verb}`));
+    const wanted = verb === "pause";
+    await until(async () => { await refresh(); return known.found.paused === wanted; });
+    say(`${name} is ${verb}d`);
+  };
+  const download = async () => {
+    const content = await (await response(experiment(name, "/export"))).blob();
+    const address = URL.createObjectURL(content);
+    h("a", { href: address, download: `${name}.json` }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 10_000);
+  };
+  room.replaceChildren(h("button", { type: "button", onclick: tried(steer), disabled: found.archived }, found.paused ? "Resume" : "Pause"),
+    h("button", { type: "button", onclick: tried(download) }, "Download the export"), error);
+}

@@ -1,0 +1,134 @@
+// A new experiment. Nothing is checked here: the API checks, and what it says stands at its field.
+
+import { experiment, send } from "./api.js";
+import { fresh, h, say } from "./dom.js";
+
+const OPTIONS = [
+  ["share", "Share of the incumbent", "the part of decisions that stay as today, so that the uplift can be measured; 0 to 1"],
+  ["reach", "Reach", "how far from what is known to be good it may try, as a part of each side; 0.1 if empty"],
+  ["max_move", "Largest move", "how far from its reference a decision may be, as a part of each side; anywhere if empty"],
+  ["ttl_seconds", "Time to live, in seconds", "a decision without a payoff is given up after it"],
+  ["ttl", "Time to live, in decisions", "the same, counted in decisions"],
+  ["missing", "Payoff of what never came", "what is learned of a decision that was given up; nothing if empty"],
+  ["memory", "Memory, in decisions", "for payoffs that drift; all if empty"],
+];
+
+export async function showForm(room) {
+  const places = new Map(); // the path of a value in the request → its field
+  const name = field("Name", "letters, digits, dots, dashes; it is part of the address");
+  const context = sides("Context", "context", places, ["low", "high"]);
+  const decision = sides("Decision", "decision", places, ["low", "high", "spacing", "start"]);
+  const rows = area("Coupled limits", "one per line, such as small <= large - 0.5");
+  const options = OPTIONS.map(([key, text, hint]) => [key, field(text, hint)]);
+  places.set("name", name);
+  places.set("decision.rows", rows);
+  options.forEach(([key, own]) => places.set(`options.${key}`, own));
+  const error = h("p.error", { role: "alert", hidden: true });
+  const form = h("form", { novalidate: true },
+    h("fieldset", h("legend", "Experiment"), h("div.one", name.element)),
+    context.element, decision.element,
+    h("fieldset", h("legend", "Limits and options"), h("div.one", rows.element), h("div.options", options.map(([, own]) => own.element))),
+    error, h("div.row", h("button.primary", "Create the experiment"), h("a.button", { href: "#/" }, "Cancel")));
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    await create();
+  });
+
+  async function create() {
+    error.hidden = true;
+    places.forEach((own) => own.wrong(null));
+    const called = name.input.value.trim();
+    try {
+      if (!called) throw Object.assign(new Error("an experiment needs a name"), { field: "name" });
+      await send("PUT", experiment(called), request());
+      say(`${called} is made`);
+      location.hash = `#/experiments/${encodeURIComponent(called)}`;
+    } catch (refused) {
+      const place = placeOf(refused, places);
+      const message = refused.message.replace(/ - at `\$[^`]*`$/, "");
+      if (place) {
+        place.wrong(message);
+        place.input.focus();
+      } else {
+        Object.assign(error, { textContent: message, hidden: false });
+      }
+    }
+  }
+
+  function request() {
+    const [made, decided] = [context.values(), decision.values()];
+    const { start, spacing, ...box } = decided;
+    const lines = rows.input.value.split("\n").map((line) => line.trim()).filter(Boolean);
+    const given = Object.fromEntries(options.map(([key, own]) => [key, number(own.input.value)]).filter(([, value]) => value !== null));
+    if (start.some((value) => value !== null)) given.start = start;
+    return {
+      policy: "recommended", context: made, options: given,
+      decision: { ...box, ...(spacing.some((v) => v !== null) ? { spacing: spacing.map((v) => v ?? 0) } : {}), ...(lines.length ? { rows: lines } : {}) },
+    };
+  }
+
+  room.replaceChildren(h("h1", "New experiment"), form);
+}
+
+/** A number if it is one; what else was typed goes to the API as it is. */
+function number(text) {
+  const given = text.trim();
+  if (given === "") return null;
+  return Number.isFinite(Number(given)) ? Number(given) : given;
+}
+
+function field(text, hint) {
+  return labelled(h("input", { autocomplete: "off" }), text, hint);
+}
+
+function area(text, hint) {
+  return labelled(h("textarea", { rows: 2 }), text, hint);
+}
+
+function labelled(input, text, hint) {
+  const [id, about, wrong] = [fresh("field"), fresh("hint"), fresh("wrong")];
+  input.id = id;
+  input.setAttribute("aria-describedby", hint ? `${about} ${wrong}` : wrong);
+  const said = h("span.error", { id: wrong });
+  const element = h("div.field", h("label", { for: id }, text), input, hint ? h("span.hint", { id: about }, hint) : null, said);
+  return { input, element, wrong: (message) => {
+    said.textContent = message ?? "";
+    if (message) input.setAttribute("aria-invalid", "true");
+    else input.removeAttribute("aria-invalid");
+  } };
+}
+
+const TEXTS = { low: "Lowest", high: "Highest", spacing: "Steps of", start: "Today" };
+
+/** The dimensions of a box, to which one can add. */
+function sides(title, role, places, numbers) {
+  const rows = [];
+  const room = h("div.sides");
+  const draw = () => {
+    room.replaceChildren(...rows.map((row, k) => h(`div.side.${role}`, ["name", ...numbers].map((key) => row[key].element),
+      h("button", { type: "button", "aria-label": `Remove ${row.name.input.value || `${role} ${k + 1}`}`, disabled: role === "decision" && rows.length === 1,
+        onclick: () => { rows.splice(k, 1); draw(); } }, "Remove"))));
+    for (const key of [...places.keys()]) if (key.startsWith(`${role}.`) && key !== "decision.rows") places.delete(key);
+    rows.forEach((row, k) => ["name", ...numbers].forEach((key) => places.set(key === "start" ? `options.start[${k}]` : `${role}.${key === "name" ? "names" : key}[${k}]`, row[key])));
+  };
+  const add = () => {
+    const row = { name: field(rows.length ? `Name ${rows.length + 1}` : "Name") };
+    numbers.forEach((key) => { row[key] = field(TEXTS[key]); row[key].input.inputMode = "decimal"; });
+    rows.push(row);
+    draw();
+    return row;
+  };
+  add();
+  const element = h("fieldset", h("legend", title), h("p.note", role === "context" ? "What is known when a decision is wanted: one line for each number." : "What is decided: one line for each number. Steps and what is done today may be left empty."),
+    room, h("button", { type: "button", onclick: () => add().name.input.focus() }, `Add a ${role === "context" ? "context" : "coordinate"}`));
+  const column = (key) => rows.map((row) => number(row[key].input.value));
+  return { element, role, rows, values: () => ({ names: rows.map((row) => row.name.input.value.trim()), ...Object.fromEntries(numbers.map((key) => [key, column(key)])) }) };
+}
+
+/** The field that a refusal is about; of a box that is wrong, the one that its words name. */
+function placeOf({ field: path, message }, places) {
+  if (!path) return null;
+  const words = message.match(/\w+/g) ?? [];
+  return places.get(path) ?? words.map((word) => places.get(`${path}.${word}[0]`)).find(Boolean)
+    ?? [...places].find(([key]) => key.startsWith(`${path}[`) || key.startsWith(`${path}.`))?.[1];
+}

@@ -1,0 +1,53 @@
+// What was paid over time, ours and the incumbent's, with ± 2 standard errors.
+
+import { experiment, get } from "./api.js";
+import { figure, lines } from "./charts.js";
+import { empty } from "./dom.js";
+import { count, plain, plusMinus } from "./numbers.js";
+
+const ENOUGH = 30; // payoffs in a point of the chart
+const WHOSE = [["ours", "ours", "our decisions"], ["incumbent", "theirs", "the incumbent's"]];
+
+export async function historyFigure(name) {
+  const { buckets } = await get(experiment(name, "/history"));
+  if (!buckets.length) return empty("No payoff was told yet.", "What decisions pay over time is shown here as soon as payoffs come.");
+  const series = WHOSE.map(([whose, kind, text]) => ({ kind, name: text, dots: true, points: pooled(buckets.filter((b) => b.whose === whose)).map(point) }))
+    .filter(({ points }) => points.length);
+  const chart = lines({
+    label: `Mean payoff over ${count(buckets.at(-1).last)} payoffs`, series, height: 280,
+    x: { name: "payoffs learned", low: 0, high: buckets.at(-1).last }, y: { name: "mean payoff" },
+    read: (k) => [`payoffs ${count(series[0].points[k].from)} to ${count(series[0].points[k].x * 2 - series[0].points[k].from)}`,
+      ...series.map((one) => one.points[k] ? `${one.name}: ${one.points[k].text}` : null).filter(Boolean)],
+  });
+  return figure({
+    title: "Mean payoff over time", note: "bands: ± 2 standard errors", chart, legend: series.map(({ name: text, kind }) => ({ name: text, kind })),
+    data: () => ({ columns: [{ name: "Whose" }, { name: "From payoff", number: true }, { name: "To", number: true }, { name: "Payoffs", number: true },
+      { name: "Mean", number: true }, { name: "Standard error", number: true }],
+    rows: buckets.map((b) => [b.whose, count(b.first), count(b.last), count(b.payoffs), plain(b.mean), plain(b.error)]) }),
+  });
+}
+
+const point = ({ first, last, mean, error }) => ({
+  x: (first + last) / 2, from: first, y: mean, low: error === null ? undefined : mean - 2 * error, high: error === null ? undefined : mean + 2 * error,
+  text: plusMinus(mean, error),
+});
+
+/** Neighbours together, until each has enough payoffs. */
+function pooled(buckets) {
+  const found = [];
+  for (const one of buckets) {
+    if (found.length && found.at(-1).payoffs < ENOUGH) found.push(together(found.pop(), one));
+    else found.push(one);
+  }
+  if (found.length > 1 && found.at(-1).payoffs < ENOUGH) {
+    const last = found.pop();
+    found.push(together(found.pop(), last));
+  }
+  return found;
+}
+
+function together(a, b) {
+  const n = a.payoffs + b.payoffs, mean = (a.payoffs * a.mean + b.payoffs * b.mean) / n;
+  const squares = [a, b].reduce((sum, { payoffs: m, mean: own, error }) => sum + (error ?? 0) ** 2 * m * (m - 1) + m * (own - mean) ** 2, 0);
+  return { ...a, last: b.last, payoffs: n, mean, error: Math.sqrt(squares / (n * (n - 1))) };
+}

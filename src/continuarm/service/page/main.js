@@ -1,0 +1,58 @@
+// Which view an address is, and what becomes of what goes wrong.
+
+import { signOut, token } from "./api.js";
+import { empty, h, say } from "./dom.js";
+import { showList } from "./list.js";
+import { showExperiment } from "./experiment.js";
+import { showForm } from "./form.js";
+
+const view = document.getElementById("view");
+let leave = () => {};
+
+/** What the part of the address behind # asks for. */
+function route() {
+  const [, first, name, part] = location.hash.slice(1).split("/");
+  if (first === "new") return { title: "New experiment", show: showForm };
+  if (first === "experiments" && name) {
+    const known = decodeURIComponent(name);
+    return { title: known, show: (room, signal) => showExperiment(room, signal, known, part ?? "") };
+  }
+  return { title: "Experiments", show: showList };
+}
+
+async function go() {
+  leave();
+  const { title, show } = route();
+  const ended = new AbortController();
+  leave = () => ended.abort();
+  document.title = `${title} · Continuarm`;
+  for (const link of document.querySelectorAll(".top nav a")) {
+    const here = link.getAttribute("href") === (location.hash || "#/");
+    if (here) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  const room = h("div.view", { "aria-busy": "true" });
+  const hadFocus = view.contains(document.activeElement) || document.activeElement === document.body;
+  view.replaceChildren(room);
+  try {
+    await show(room, ended.signal);
+  } catch (error) {
+    if (ended.signal.aborted) return;
+    room.replaceChildren(h("h1", title), trouble(error));
+  }
+  room.removeAttribute("aria-busy");
+  if (ended.signal.aborted) return;
+  say(`${title} is shown`);
+  if (hadFocus && location.hash) view.focus({ preventScroll: true });
+}
+
+const trouble = (error) => h("div.trouble", { role: "alert" }, empty("That did not work.", error.message));
+
+document.getElementById("sign-out").hidden = !token();
+document.getElementById("sign-out").addEventListener("click", signOut);
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault(); // the address is the view's
+  view.focus();
+});
+addEventListener("hashchange", go);
+go();

@@ -1,0 +1,61 @@
+// Now: what was paid over time, what was found, and decisions as they arrive.
+
+import { historyFigure } from "./history.js";
+import { redraw } from "./charts.js";
+import { h } from "./dom.js";
+import { clock, plain, within } from "./numbers.js";
+
+const SHOWN = 12; // decisions at once
+
+export async function showNow(room, known) {
+  const over = h("div");
+  const refresh = async () => redraw(over, [await historyFigure(known.name)]);
+  room.replaceChildren(over, arrivals(known));
+  await refresh();
+  known.live.follow(refresh, 5000);
+}
+
+/** Decisions as they arrive, the newest first; their payoffs when they come. */
+function arrivals({ context, decision, live }) {
+  const shown = [];
+  const body = h("tbody");
+  const nothing = h("p.note", "Waiting for the next decision…");
+  const rate = h("span.note");
+  const stop = h("button", { type: "button", "aria-pressed": "false", onclick: () => {
+    const now = stop.getAttribute("aria-pressed") !== "true";
+    stop.setAttribute("aria-pressed", String(now));
+    stop.textContent = now ? "Go on" : "Hold";
+  } }, "Hold");
+  const columns = ["Time", ...(context.length ? ["Context"] : []), "Decision", "Role", "Payoff"];
+  const times = [];
+  live.follow((events) => {
+    const asked = events.filter((event) => event.event === "asked");
+    const now = performance.now();
+    times.push(...asked.map(() => now));
+    while (times.length && now - times[0] > 5000) times.shift();
+    rate.textContent = `${plain(times.length / 5)} a second`;
+    if (stop.getAttribute("aria-pressed") === "true") return;
+    const fresh = new Set(asked.map((event) => event.id));
+    shown.unshift(...asked.slice(-SHOWN).reverse().map((event) => ({ event, payoff: null })));
+    shown.length = Math.min(shown.length, SHOWN);
+    for (const event of events) {
+      const row = event.event === "asked" ? null : shown.find((one) => one.event.id === event.id);
+      if (row) row.payoff = event.event === "told" ? plain(event.payoff) : event.event;
+    }
+    nothing.hidden = shown.length > 0;
+    listing.hidden = !nothing.hidden;
+    body.replaceChildren(...shown.map(({ event, payoff }) => h("tr", { class: fresh.has(event.id) ? "new" : null },
+      h("td", clock(event.time)), context.length ? h("td", said(context, event.context)) : null, h("td", said(decision, event.value)),
+      h("td", event.role), h("td.number", payoff ?? h("span.note", "open")))));
+  });
+  const listing = h("div.scrolls", { hidden: true, tabindex: "0", role: "region", "aria-label": "The last decisions" }, h("table.live", h("caption.unseen", "The last decisions"),
+    h("thead", h("tr", columns.map((text) => h(text === "Payoff" ? "th.number" : "th", { scope: "col" }, text)))), body));
+  return h("section.card", { "aria-label": "Decisions as they arrive" },
+    h("div.heading", h("h2", "Decisions as they arrive"), rate, h("div.actions", stop)), nothing, listing);
+}
+
+const MOST = 4; // values in a cell
+function said(sides, values) {
+  const parts = sides.slice(0, MOST).map((side, k) => `${side.name} ${within(values[k], side.span)}`);
+  return parts.join(", ") + (sides.length > MOST ? " …" : "");
+}

@@ -1,0 +1,429 @@
+"""The page in a real browser, on data that the service made."""
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Locator, expect
+
+from continuarm.service.tokens import issue
+from continuarm.store import open_store
+from tests.browser import DARK, LIGHT, PHONE, Tab, launched, opened
+from tests.service import Server
+
+MAP = {
+    "context": {"low": [18, 0], "high": [90, 250000], "names": ["age", "income"]},
+    "decision": {"low": [1], "high": [9], "names": ["price"], "spacing": 0.05},
+    "options": {"ttl_seconds": 7200, "share": 0.2, "start": [4.0]},
+}
+STRIP = {
+    "context": {"low": [0], "high": [24], "names": ["hour"]},
+    "decision": {"low": [0, 0], "high": [10, 5], "names": ["bid", "limit_of_the_day_in_euros"]},
+}
+NEW = "an-experiment-with-a-rather-long-name-that-nobody-has-asked-anything-of"
+VIEWS = [
+    "",
+    "new",
+    *(f"experiments/prices{view}" for view in ("", "/bins", "/learned", "/ask")),
+    "experiments/bids/bins",
+    "experiments/odd/findings",
+]
+MARKS = {"good": "✓", "note": "●", "warning": "▲", "serious": "■"}
+LOOKS = pytest.mark.parametrize("look", [LIGHT, DARK, PHONE], ids=["light", "dark", "phone"])
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    with Server(tmp_path_factory.mktemp("page") / "shop.db") as server:
+        for name, new in {"prices": MAP, "bids": STRIP, "odd": STRIP, NEW: STRIP}.items():
+            made = server.client.put(f"/v1/experiments/{name}", json=new)
+            assert made.status_code == 201, made.text
+        rng = np.random.default_rng(1)
+        for _ in range(8):
+            contexts = rng.uniform([18, 0], [90, 250000], (150, 2))
+            learn(server.client, "prices", contexts, shop, rng)
+        learn(server.client, "bids", rng.uniform(0, 24, (100, 1)), auction, rng)
+        learn(server.client, "odd", rng.uniform(0, 24, (300, 1)), auction, rng)
+        learn(server.client, "odd", rng.uniform(0, 24, (2, 1)), absurd, rng)
+        yield server.client
+
+
+def shop(context: Any, decision: dict[str, float]) -> float:
+    best = 3.0 if context[1] < 125_000 else 7.0
+    return 5.0 - 0.5 * (decision["price"] - best) ** 2
+
+
+def auction(context: Any, decision: dict[str, float]) -> float:
+    return -((decision["bid"] - 4.0) ** 2)
+
+
+def absurd(context: Any, decision: dict[str, float]) -> float:
+    return 1e6
+
+
+def learn(client: httpx.Client, name: str, contexts: Any, payoff: Any, rng: Any) -> None:
+    """Ask for a decision in each context, and tell nearly all payoffs."""
+    path = f"/v1/experiments/{name}"
+    asked = client.post(f"{path}/decisions", json={"contexts": contexts.tolist()}).json()
+    told = [
+        {"id": one["id"], "payoff": payoff(context, one["decision"]) + 0.3 * rng.normal()}
+        for context, one in zip(contexts, asked["decisions"], strict=True)
+    ]
+    lost = [one["id"] for one in told[::20]]
+    told = [one for one in told if one["id"] not in lost]
+    closed = client.post(f"{path}/payoffs", json={"payoffs": told})
+    assert closed.status_code == 200, closed.text
+    assert client.post(f"{path}/forget", json={"ids": lost}).status_code == 200
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with launched() as running:
+        yield running
+
+
+@pytest.fixture
+def tab(browser: Browser, service: httpx.Client) -> Iterator[Tab]:
+    with opened(browser, str(service.base_url).rstrip("/"), **LIGHT) as found:
+        yield found
+
+
+def about(service: httpx.Client, name: str = "prices") -> Any:
+    return service.get(f"/v1/experiments/{name}").json()
+
+
+def number(text: str | None) -> float:
+    assert text is not None
+    return float(text.replace(",", "").replace("\N{MINUS SIGN}", "-"))
+
+
+def numbers_in(text: str | None) -> list[float]:
+    """All numbers of a text."""
+    assert text is not None
+    plain = text.replace(",", "").replace("\N{MINUS SIGN}", "-")
+    return [float(found) for found in re.findall(r"[-+]?\d+\.?\d*", plain)]
+
+
+def check_plus_minus(text: str | None, found: dict[str, float]) -> None:
+    """A mean with its standard error, rounded to two digits of the error."""
+    mean, error = numbers_in(text)[:2]
+    half = 0.5 * 10 ** (math.floor(math.log10(found["error"])) - 1)
+    assert mean == pytest.approx(found["mean"], abs=half + 1e-12)
+    assert error == pytest.approx(found["error"], abs=half + 1e-12)
+
+
+def check_interval(text: str | None, found: dict[str, float]) -> None:
+    """An estimate and its interval, rounded to two digits of its width."""
+    estimate, low, high = numbers_in(text)
+    half = 0.5 * 10 ** (math.floor(math.log10(found["high"] - found["low"])) - 1)
+    shown = {"estimate": estimate, "low": low, "high": high}
+    assert shown == {key: pytest.approx(found[key], abs=half + 1e-12) for key in shown}
+
+
+def numbers_of(tab: Tab) -> dict[str, str]:
+    cells = tab.page.locator(".view > .numbers > div").all()
+    return {
+        str(cell.locator("dt").text_content()): str(cell.locator("dd").first.text_content())
+        for cell in cells
+    }
+
+
+@LOOKS
+def test_every_view_is_whole(browser: Browser, service: httpx.Client, look: Any) -> None:
+    with opened(browser, str(service.base_url).rstrip("/"), **look) as tab:
+        for path in VIEWS:
+            tab.go(path)
+            tab.check()
+
+
+def test_every_view_is_whole_where_nothing_is_known_yet(tab: Tab) -> None:
+    for view in ("", "/bins", "/learned", "/ask", "/findings"):
+        tab.go(f"experiments/{NEW}{view}")
+        tab.check()
+
+
+def test_the_list_has_the_numbers_of_the_api(tab: Tab, service: httpx.Client) -> None:
+    page = tab.go()
+    for name in ("prices", "bids", NEW):
+        found, row = about(service, name), page.locator("tbody tr").filter(has_text=name)
+        cells = row.locator("td.number").all_inner_texts()
+        keys = ("decisions", "payoffs", "open", "late", "lost")
+        assert [number(cell) for cell in cells[:5]] == [found["counts"][key] for key in keys]
+        assert row.locator(".pill").text_content() == f"{MARKS[found['health']]}{found['health']}"
+        lately, better = found["payoff"]["lately"], found["uplift"]
+        if lately is not None:
+            check_plus_minus(cells[5], lately)
+            check_plus_minus(
+                row.locator("td").nth(7).locator(".aside").text_content(),
+                found["payoff"]["beginning"],
+            )
+        if better is not None and better["percent"] is not None:
+            check_interval(cells[6], better["percent"])
+    assert about(service)["uplift"]["percent"] is not None, "an interval must have been read"
+
+
+def test_an_experiment_has_the_numbers_of_the_api(tab: Tab, service: httpx.Client) -> None:
+    tab.go("experiments/prices")
+    found, shown = about(service), numbers_of(tab)
+    for word in ("Decisions", "Payoffs", "Open", "Late", "Lost"):
+        assert number(shown[word]) == found["counts"][word.lower()]
+    assert number(shown["Bins"]) == found["bins"]
+    check_plus_minus(shown["Mean payoff lately"], found["payoff"]["lately"])
+
+
+def test_it_says_what_it_would_decide_and_why(tab: Tab, service: httpx.Client) -> None:
+    page = tab.go("experiments/prices/ask")
+    page.get_by_label("age", exact=True).fill("37")
+    page.get_by_label("income", exact=True).fill("200000")
+    page.get_by_role("button", name="Show the decision").click()
+    expect(page.locator("p.why")).to_contain_text("For age 37, income 200,000")
+    where = {"age": 37, "income": 200_000}
+    best = service.get("/v1/experiments/prices/recommendation", params=where).json()["decision"]
+    shown = page.locator(".decided dd").first.text_content()
+    assert number(shown) == pytest.approx(best["price"], abs=1e-9)
+    why = service.get("/v1/experiments/prices/explain", params=where).json()["text"]
+    assert page.locator(".answer .why li").all_text_contents() == why.split("\n")[1:]
+    page.get_by_label("age", exact=True).fill("7")
+    page.get_by_role("button", name="Show the decision").click()
+    wrong = page.locator(".field", has=page.get_by_label("age", exact=True)).locator(".error")
+    expect(wrong).to_have_text("`18.0 <= age <= 90.0` must hold, but got 7.0")
+    tab.forgive_refusals()
+
+
+def test_a_bin_is_chosen_by_pointer_and_by_keys(tab: Tab, service: httpx.Client) -> None:
+    bins = service.get("/v1/experiments/prices/bins").json()["bins"]
+    assert len(bins) > 1, "the world has a step: there must be something to choose"
+    page = tab.go("experiments/prices/bins")
+    area = page.locator(".map canvas").last
+    area.click(position={"x": 200, "y": 60})
+    heading = page.locator("section.card h2").first
+    expect(heading).to_contain_text("Bin ")
+    first = next(b for b in bins if f"Bin {b['id']}" == heading.text_content())
+    assert first["high"][1] == 250_000
+    shown = page.locator("section.card .numbers dd").all_text_contents()
+    assert [number(text) for text in shown[:2]] == [first["visits"], first["payoffs"]]
+    check_plus_minus(shown[2], {"mean": first["expected"], "error": first["expected_error"]})
+    best, *_ = page.locator("section.card tbody td.number").all_text_contents()
+    assert number(best) == pytest.approx(first["best"]["price"])
+    area.press("ArrowDown")
+    area.press("Enter")
+    expect(heading).not_to_have_text(f"Bin {first['id']}")
+    second = next(b for b in bins if f"Bin {b['id']}" == heading.text_content())
+    assert second["high"][1] <= first["low"][1]
+    tab.check()
+
+
+def test_the_table_of_bins_has_the_numbers_of_the_api(tab: Tab, service: httpx.Client) -> None:
+    bins = service.get("/v1/experiments/prices/bins").json()["bins"]
+    page = tab.go("experiments/prices/bins")
+    page.get_by_text("As a table").click()
+    rows = page.locator("figure tbody tr")
+    expect(rows).to_have_count(len(bins))
+    for one in bins:
+        row = rows.filter(has=page.get_by_role("button", name=str(one["id"]), exact=True))
+        told, *_, price = row.locator("td.number").all_text_contents()
+        assert number(told) == one["payoffs"]
+        assert number(price) == pytest.approx(one["best"]["price"])
+    tab.check()
+
+
+def test_a_bin_is_frozen_and_unfrozen_after_a_confirmation(
+    tab: Tab, service: httpx.Client
+) -> None:
+    page = tab.go("experiments/prices/bins")
+
+    def frozen() -> int:
+        return sum(b["frozen"] for b in service.get("/v1/experiments/prices/bins").json()["bins"])
+
+    page.locator(".map canvas").last.click(position={"x": 200, "y": 60})
+    page.get_by_role("button", name="Freeze this bin").click()
+    page.get_by_role("button", name="Cancel").click()
+    assert frozen() == 0
+    page.get_by_role("button", name="Freeze this bin").click()
+    tab.check()
+    page.get_by_role("dialog").get_by_role("button", name="Freeze").click()
+    expect(page.get_by_role("button", name="Unfreeze this bin")).to_be_visible()
+    assert frozen() == 1
+    tab.check()
+    page.get_by_role("button", name="Unfreeze this bin").click()
+    page.get_by_role("dialog").get_by_role("button", name="Unfreeze").click()
+    expect(page.get_by_role("button", name="Freeze this bin", exact=True)).to_be_visible()
+    assert frozen() == 0
+
+
+def test_an_experiment_is_paused_and_resumed(tab: Tab, service: httpx.Client) -> None:
+    page = tab.go("experiments/bids")
+    page.get_by_role("button", name="Pause").click()
+    page.get_by_role("dialog").get_by_role("button", name="Pause").click()
+    expect(page.locator(".heading .pill.paused")).to_be_visible()
+    assert about(service, "bids")["paused"]
+    page.get_by_role("button", name="Resume").click()
+    page.get_by_role("dialog").get_by_role("button", name="Resume").click()
+    expect(page.get_by_role("button", name="Pause")).to_be_visible()
+    assert not about(service, "bids")["paused"]
+
+
+def test_a_decision_arrives_without_reload(tab: Tab, service: httpx.Client) -> None:
+    page = tab.go("experiments/prices")
+    before = about(service)["counts"]["decisions"]
+    context = {"context": {"age": 41.5, "income": 61_234}}
+    answer = service.post("/v1/experiments/prices/decisions", json=context).json()
+    row = page.locator(".live tbody tr").filter(has_text="income 61,234")
+    expect(row).to_contain_text(f"price {answer['decision']['price']:g}")
+    expect(row.locator("td").last).to_have_text("open")
+    service.post("/v1/experiments/prices/payoffs", json={"id": answer["id"], "payoff": 4.375})
+    expect(row.locator("td").last).to_have_text("4.375")
+    decisions = page.locator(".view > .numbers dd").first
+    expect(decisions).to_have_text(f"{before + 1:,}")
+    tab.check()
+
+
+def test_the_export_is_downloaded_as_the_api_has_it(
+    tab: Tab, service: httpx.Client, tmp_path: Path
+) -> None:
+    page = tab.go("experiments/bids")
+    with page.expect_download() as begun:
+        page.get_by_role("button", name="Download the export").click()
+    assert begun.value.suggested_filename == "bids.json"
+    begun.value.save_as(tmp_path / "bids.json")
+    wanted = service.get("/v1/experiments/bids/export").json()
+    assert json.loads((tmp_path / "bids.json").read_text()) == wanted
+
+
+def test_what_was_paid_over_time_is_in_the_table_behind_the_chart(
+    tab: Tab, service: httpx.Client
+) -> None:
+    page = tab.go("experiments/prices")
+    page.get_by_text("As a table").click()
+    rows = page.locator("figure tbody tr").all()
+    buckets = service.get("/v1/experiments/prices/history").json()["buckets"]
+    assert {one["whose"] for one in buckets} == {"ours", "incumbent"}
+    assert len(rows) == len(buckets)
+    for row, one in list(zip(rows, buckets, strict=True))[::7]:
+        whose, first, last, payoffs, mean, _ = row.locator("td").all_text_contents()
+        assert whose == one["whose"]
+        counts = (one["first"], one["last"], one["payoffs"])
+        assert (number(first), number(last), number(payoffs)) == counts
+        assert number(mean) == pytest.approx(one["mean"], rel=1e-3)
+    tab.check()
+
+
+def test_what_was_learned_is_shown_along_a_context_that_one_chooses(
+    tab: Tab, service: httpx.Client
+) -> None:
+    page = tab.go("experiments/prices/learned")
+    page.get_by_label("Along", exact=True).select_option(label="income")
+    page.get_by_label("age:").press("Home")
+    page.get_by_text("As a table").click()
+    found = service.get("/v1/experiments/prices/curve", params={"along": "income", "age": 18})
+    prices = found.json()["decision"]["price"]["learned"]
+    rows = page.locator("figure tbody tr")
+    for k in (0, len(prices) - 1):
+        expect(rows.nth(k).locator("td").nth(1)).to_have_text(f"{prices[k]:g}")
+    assert rows.count() == len(prices)
+    assert prices[-1] > prices[0] + 2.0, "the world has a step that must be seen"
+    tab.check()
+
+
+def test_the_findings_of_the_diagnosis_have_their_advice(tab: Tab, service: httpx.Client) -> None:
+    found = service.get("/v1/experiments/odd/diagnosis").json()["findings"]
+    assert found, "an absurd payoff must be found"
+    page = tab.go("experiments/odd/findings")
+    shown = page.locator(".finding").all()
+    assert len(shown) == len(found)
+    for card, one in zip(shown, found, strict=True):
+        assert one["advice"] in str(card.text_content())
+        assert one["level"] in str(card.locator(".pill").text_content())
+    tab.check()
+
+
+def test_an_experiment_is_made_in_a_form_that_checks_as_the_api_does(
+    tab: Tab, service: httpx.Client
+) -> None:
+    page = tab.go("new")
+    page.get_by_role("button", name="Create the experiment").click()
+    expect(page.get_by_text("an experiment needs a name")).to_be_visible()
+    page.get_by_label("Name").first.fill("parking")
+    context, decision = page.locator(".side.context"), page.locator(".side.decision")
+    fill(context, {"Name": "hour", "Lowest": "0", "Highest": "24"})
+    fill(decision, {"Name": "fee", "Lowest": "5", "Highest": "1", "Steps of": "0.5"})
+    page.get_by_role("button", name="Create the experiment").click()
+    body = {
+        "context": {"low": [0], "high": [24], "names": ["hour"]},
+        "decision": {"low": [5], "high": [1], "names": ["fee"], "spacing": [0.5]},
+    }
+    refused = service.put("/v1/experiments/parking", json=body).json()["message"]
+    expect(decision.locator(".error", has_text="low < high")).to_have_text(refused)
+    tab.check_refused()
+    fill(decision, {"Lowest": "", "Highest": "9"})
+    page.get_by_role("button", name="Create the experiment").click()
+    lowest = decision.locator(".field", has=page.get_by_label("Lowest")).locator(".error")
+    expect(lowest).to_contain_text("Expected `float`")
+    fill(decision, {"Lowest": "1"})
+    page.get_by_label("Share of the incumbent").fill("2")
+    page.get_by_role("button", name="Create the experiment").click()
+    wrong = page.locator(".field", has=page.get_by_label("Share")).locator(".error")
+    expect(wrong).to_contain_text("`share` must be 0, or from")
+    page.get_by_label("Share of the incumbent").fill("0.2")
+    page.get_by_role("button", name="Create the experiment").click()
+    expect(page.get_by_role("heading", name="parking")).to_be_visible()
+    tab.forgive_refusals()
+    made = about(service, "parking")
+    assert made["decision"]["spacing"] == [0.5]
+    assert made["options"]["share"] == 0.2
+
+
+def fill(room: Locator, values: dict[str, str]) -> None:
+    for label, value in values.items():
+        room.get_by_label(label).fill(value)
+
+
+def test_a_token_is_asked_for_and_kept_for_the_tab_only(browser: Browser, tmp_path: Path) -> None:
+    with closing(open_store(tmp_path / "guarded.db")) as store:
+        looks, rules = issue(store, "looker", "read"), issue(store, "ruler", "admin")
+    with Server(tmp_path / "guarded.db") as server:
+        admin = {"authorization": f"Bearer {rules}"}
+        server.client.put("/v1/experiments/prices", json=MAP, headers=admin)
+        base = str(server.client.base_url).rstrip("/")
+        with opened(browser, base, **LIGHT) as tab:
+            page = tab.page
+            page.goto(f"{base}/#/experiments/prices")
+            page.get_by_role("textbox", name="Token").fill("wrong")
+            tab.check_refused()
+            page.get_by_role("button", name="Go on").click()
+            expect(page.get_by_text("does not know that token")).to_be_visible()
+            page.get_by_role("textbox", name="Token").fill(looks)
+            page.get_by_role("button", name="Go on").click()
+            expect(page.get_by_role("heading", name="prices")).to_be_visible()
+            page.get_by_role("button", name="Pause").click()
+            page.get_by_role("dialog").get_by_role("button", name="Pause").click()
+            expect(page.locator(".actions .error")).to_contain_text("the scope 'admin' is needed")
+            page.reload()
+            expect(page.get_by_role("heading", name="prices")).to_be_visible()
+            other = page.context.new_page()
+            other.goto(base)
+            expect(other.get_by_role("textbox", name="Token")).to_be_visible()
+            page.get_by_role("button", name="Forget the token").click()
+            expect(page.get_by_role("textbox", name="Token")).to_be_visible()
+            tab.forgive_refusals()
+
+
+def test_the_page_may_load_nothing_from_elsewhere(service: httpx.Client) -> None:
+    for path in ("/", "/page/main.js", "/page/style.css", "/page/icon.svg"):
+        found = service.get(path)
+        assert found.status_code == 200
+        rules = found.headers["content-security-policy"].split("; ")
+        assert "default-src 'none'" in rules
+        assert not any("unsafe" in rule or "http" in rule or "*" in rule for rule in rules)
+        assert not re.search(r"https?://(?!www\.w3\.org/)", found.text)
+        same = {"if-none-match": found.headers["etag"]}
+        assert service.get(path, headers=same).status_code == 304
+    assert service.get("/page/../app.py").status_code == 404
+    assert service.get("/page/nothing.js").status_code == 404
