@@ -108,15 +108,26 @@ def on_a_grid(bins: int) -> Callable[..., ca.Policy]:
     return made
 
 
+def near_the_start(context: ca.Box, decision: ca.Box, **options: Any) -> ca.Policy:
+    """A policy that may hardly move."""
+    return ca.SurfaceSampling(context, decision, max_move=0.02 * decision.span, **options)
+
+
 def named(name: str, **settings: Any) -> Callable[[], ca.Problem]:
     """A world of the suite."""
     return lambda: ca.problem(name, **settings)
 
 
-CURVE, EDGE, NOISE, DRIFT, STARVING, ABSURD, DELAY, LOSS, CONTEXT = NAMES
+CURVE, EDGE, HELD, NOISE, DRIFT, STARVING, ABSURD, DELAY, LOSS, CONTEXT = NAMES
 BROKEN = (
     Case(CURVE, "payoffs lowest in the middle of the box", hills, 2_000),
     Case(EDGE, "`edge`: the best decision is at an edge", named("edge")),
+    Case(
+        HELD,
+        "`two-communities`, with a `max_move` of 2 % of each side",
+        named("two-communities"),
+        policy=near_the_start,
+    ),
     Case(NOISE, "`purchase-in-100`: few buy", named("purchase-in-100")),
     Case(NOISE, "`three-tariffs`: noise three times the mean payoff", named("three-tariffs")),
     Case(DRIFT, "`level-rise`: all payoffs rise once", named("level-rise"), 10_000),

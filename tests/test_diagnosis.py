@@ -59,6 +59,27 @@ def test_a_finding_is_text_and_a_dictionary() -> None:
     assert plain["evidence"] == 1.0
 
 
+def test_decisions_that_max_move_holds_are_found_until_the_reference_is_renewed() -> None:
+    """The best price lies at 6: two moves of 1.2 from the start at 4."""
+    policy = ca.SurfaceSampling(UNIT, PRICE, start=[4.0], max_move=1.2, rng=1)
+    rng = np.random.default_rng(0)
+    for expected in (["held by max_move"], []):
+        for _ in range(600):
+            decision = policy.ask([rng.random()])
+            policy.tell(decision, float(-((decision.value[0] - 6.0) ** 2) + 0.1 * rng.normal()))
+        findings = [one for one in policy.diagnose() if one.name == "held by max_move"]
+        assert [one.name for one in findings] == expected
+        for found in findings:
+            assert (found.level, found.where, found.evidence) == ("note", "overall", 1.0)
+            assert found.measure.endswith("from the reference as max_move allows, 1.2")
+        policy.renew_reference()
+
+
+def test_without_payoffs_there_is_one_line() -> None:
+    policy = ca.SurfaceSampling(UNIT, PRICE, rng=1)
+    assert str(policy.diagnose()) == "No payoff was learned yet: there is nothing to check."
+
+
 def test_the_worst_is_printed_first() -> None:
     given: dict[str, Any] = {
         "name": "a",

@@ -10,6 +10,7 @@ import continuarm as ca
 from continuarm.core.learners.surface.explaining import dense
 from continuarm.core.learners.surface.layout import DEGREES, FIRST, SQUARES, WEIGHT
 from continuarm.core.state import HEAD
+from continuarm.words import plus_minus
 
 CONTEXT = ca.Box([18, 0], [90, 2.5e5], names=["age", "income"])
 DECISION = ca.Box([1.0, 0.0], [9.0, 4.0], names=["price", "fee"])
@@ -63,19 +64,21 @@ def test_the_text_says_what_was_decided_why_and_how_sure_it_was() -> None:
     for decision in serve(policy, 800)[-200:]:
         found = policy.explain(decision)
         price, fee = (f"{round(value, 3):g}" for value in decision.value)
-        lines = str(found).splitlines()
+        lines = found["text"].splitlines()
         assert lines[0].startswith(f"Decision {decision.id}, for age ")
         assert lines[0].endswith(f" was price {price}, fee {fee}.")
         incumbent = found["why"] == "share"
-        assert (decision.role == "incumbent") == incumbent == ("to compare with (it" in str(found))
+        assert (
+            (decision.role == "incumbent") == incumbent == ("to compare with (it" in found["text"])
+        )
         assert found["why"] in ("share", "drawn", "uniform")
         for j, name in enumerate(DECISION.names):
             away, error = found["away"][j], found["peak_error"][j]
             assert away == decision.value[j] - found["centre"][j]
-            assert f"One more unit of {name} was expected to bring" in str(found)
+            assert f"One more unit of {name} was expected to bring" in found["text"]
             if abs(away) > 0.001:
-                assert f"{'above' if away > 0 else 'below'} it in {name}" in str(found)
-            assert (error is None) == (f"{name} at " not in str(found))
+                assert f"{'above' if away > 0 else 'below'} it in {name}" in found["text"]
+            assert (error is None) == (f"{name} at " not in found["text"])
     whys = {policy.explain(d)["why"] for d in serve(policy, 300, seed=2)}
     assert whys == {"share", "drawn", "uniform"}
 
@@ -126,6 +129,47 @@ def test_guards_that_were_active_are_listed_and_those_that_set_the_decision_are_
     assert held["within"] > 40  # the best price for this customer is 5
 
 
+@pytest.mark.parametrize("spacing", [None, {"price": 0.3}])
+def test_explain_says_that_max_move_set_the_decision(spacing: Any) -> None:
+    """The best price for this customer is 5; the highest within 0.4 of 3.3 is 3.7, or 3.6."""
+    box = ca.Box(DECISION.low, DECISION.high, names=["price", "fee"], spacing=spacing)
+    policy = ca.SurfaceSampling(CONTEXT, box, start=START, max_move={"price": 0.4}, rng=1)
+    assert not any(guard["held"] for guard in policy.explain(CUSTOMER)["guards"])
+    policy.listen(lambda event: None)
+    serve(policy, 800)
+    found = policy.explain(CUSTOMER)
+    [guard] = [one for one in found["guards"] if one["guard"] == "max_move"]
+    assert guard["held"]
+    assert guard["says"] == "price 2.9–3.7: price at most 0.4 from the reference"
+    assert f"Guard max_move: {guard['says']} (it sets this decision)." in found["text"]
+    limited = policy.explain(CUSTOMER, within={"price": (3.0, 3.4)})
+    held = {guard["guard"]: guard["held"] for guard in limited["guards"]}
+    assert held["within"] == (spacing is not None)  # without a spacing it stops short of 3.4
+    assert not held["max_move"]
+    while (decision := policy.ask(CUSTOMER)).value[0] < (3.7 if spacing is None else 3.6):
+        pass
+    text = policy.explain(decision)["text"]
+    assert "from the reference, and what the request allowed (it set this decision)." in text
+
+
+def test_a_move_that_is_wider_than_the_box_is_no_guard() -> None:
+    policy = shop(max_move=100.0)
+    assert "max_move" not in str(policy.explain(CUSTOMER))
+
+
+def test_a_text_fits_a_terminal_and_says_what_its_errors_are() -> None:
+    policy = shop(share=0.1)
+    policy.listen(lambda event: None)
+    for decision in serve(policy, 300)[-20:]:
+        found = policy.explain(decision)
+        lines = str(found).splitlines()
+        assert max(map(len, lines)) <= 100
+        assert " ".join(str(found).split()) == " ".join(found["text"].split())
+        assert "Each ± is two standard errors." in lines
+        pairs = zip(found["per_unit"], found["per_unit_error"], strict=True)
+        assert all(plus_minus(gain, 2.0 * error, sign=True) in str(found) for gain, error in pairs)
+
+
 def test_an_open_decision_is_explained_although_nobody_listened() -> None:
     policy = shop()
     serve(policy, 400)
@@ -150,7 +194,7 @@ def test_what_cannot_be_explained_is_refused_in_one_line() -> None:
     policy = shop()
     decision = policy.ask(CUSTOMER)
     policy.tell(decision, 3.0)
-    with pytest.raises(ca.errors.UnknownDecisionError, match=r"can be explained by its event$"):
+    with pytest.raises(ca.errors.UnknownDecisionError, match="by its event, which is kept if"):
         policy.explain(decision)
     with pytest.raises(ca.errors.UnknownDecisionError, match="of another"):
         policy.explain(shop().ask(CUSTOMER))

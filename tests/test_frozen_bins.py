@@ -166,12 +166,19 @@ def test_after_a_newcomer_the_bins_before_it_are_refused() -> None:
     policy.freeze(only)
 
 
+def test_before_the_first_payoff_there_is_no_bin_to_freeze() -> None:
+    policy = ca.SurfaceSampling(ca.Box.unit(1), ca.Box.unit(1), rng=0)
+    assert policy.bins() == []
+    with pytest.raises(InputError, match=r"by a first payoff, which is not told yet, but got 1$"):
+        policy.freeze(1)
+
+
 def test_what_is_no_bin_of_this_policy_is_refused_and_changes_nothing() -> None:
     policy, before = surface(), surface().snapshot()
     wrong: list[tuple[Any, str]] = [
-        (0, "but 0 never was"),
-        (10**9, "but 1000000000 never was"),
-        (-1, "but -1 never was"),
+        (0, "one of `bins()`, from 1 to 3, but got 0"),
+        (10**9, "but got 1000000000"),
+        (-1, "but got -1"),
         (True, "but got True"),
         (1.0, "but got 1.0"),
         ("3", "but got '3'"),

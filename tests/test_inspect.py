@@ -60,7 +60,10 @@ def test_an_explanation_says_in_words_what_its_numbers_say(saved: tuple[ca.Polic
     assert lines[1] == "What is done today is price 3.3, fee 1."
     assert lines[2].startswith("Its bin, income from ")
     assert f"{found['payoffs']:,} payoffs" in lines[2]
-    assert lines[-3] == "Income matters; nothing shows that age does."
+    words = (
+        "Income matters, because bins are cut along it; in this bin nothing shows that age does."
+    )
+    assert lines[-3] == words
     assert lines[-2] == "Guard reach: price within 0.8 and fee within 0.4 of the best known."
     assert lines[-1].startswith("Guard share: 10 % of decisions")
     assert found["start"] == [3.3, 1.0]

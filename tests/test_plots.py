@@ -201,6 +201,9 @@ def test_every_figure_is_drawn_whatever_was_learned(served: ca.Policy, tmp_path:
     [
         (lambda p: p.plot_learned("height"), "one of"),
         (lambda p: p.plot_bins(["age", "age"]), "one or two different contexts"),
+        (lambda p: p.plot_bins("map.png"), "a file is given by `path='map.png'`$"),
+        (lambda p: p.plot_learned(Path("map.png")), "a file is given by `path='map.png'`$"),
+        (lambda p: p.plot_payoff(CUSTOMER, "map.png"), "a file is given by `path='map.png'`$"),
         (lambda p: p.plot_bins(colour="red"), "`colour` must be one of"),
         (lambda p: p.plot_payoff(CUSTOMER, over=["price", "fee", "price"]), "one or two"),
         (lambda p: p.plot_payoff(CUSTOMER, at={"price": 99.0}), "price"),

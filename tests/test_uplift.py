@@ -268,10 +268,23 @@ def test_payoffs_count_in_the_order_of_asking_however_late_they_come() -> None:
         policies[1].tell(asked[1][k], payoffs[k])
     assert policies[1].uplift().counted == 0  # the first is open
     assert policies[1].uplift().waiting == 400
+    assert policies[1].uplift().awaited == (asked[1][0].id, 399, None)
+    waits = f"400 more wait until decision {asked[1][0].id}, asked 399 decisions ago, is told"
+    assert waits in str(policies[1].uplift())
     policies[1].tell(asked[1][0], payoffs[0])
     assert policies[0].life.comparison.tally == policies[1].life.comparison.tally
     assert policies[0].uplift() == policies[1].uplift()
     assert not policies[1].life.comparison.paid
+
+
+def test_where_there_is_a_clock_uplift_says_since_when_it_waits() -> None:
+    policy = made(ttl=None, ttl_seconds=1000.0)
+    first = policy.ask([40.0], now=100.0)
+    policy.tell(policy.ask([40.0], now=160.0), 1.0)
+    assert policy.uplift().awaited == (first.id, 1, 60.0)
+    assert "asked 1 decision and 60 seconds ago" in str(policy.uplift())
+    policy.ask([40.0], now=1100.0)
+    assert policy.uplift().counted == 1  # the first is given up
 
 
 def test_what_is_lost_is_not_counted_and_silence_is_worth_what_it_is_said_to_be() -> None:
@@ -282,6 +295,7 @@ def test_what_is_lost_is_not_counted_and_silence_is_worth_what_it_is_said_to_be(
     assert (policy.uplift().counted, policy.uplift().waiting) == (0, 2)
     policy.forget(second)
     assert (policy.uplift().counted, policy.uplift().waiting) == (1, 0)
+    assert policy.uplift().awaited is None
     silent = made(ttl=5, missing=0.0)
     for _ in range(12):
         silent.ask([40.0])

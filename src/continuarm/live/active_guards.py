@@ -12,6 +12,7 @@ import numpy as np
 from continuarm.box import Box
 from continuarm.core.compiling import Array
 from continuarm.live.events import SHARED, WHILE_FROZEN, WHILE_PAUSED
+from continuarm.live.limits import Within, at_ends
 from continuarm.sets import Polytope
 from continuarm.words import box_in_words, label_of, listed, number_in_words
 
@@ -27,12 +28,13 @@ class Case(NamedTuple):
     value: Array
     centre: Array  # the best decision known
     why: str | None
-    limits: Array | None  # of the request: the lowest and the highest values
+    limits: Array | None  # the lowest and the highest values, of the request and near a reference
+    request: Array | None  # those of the request alone, as far as they are known
     reach: Array | None
     share: float
     paused: bool
     frozen: bool  # its bin
-    max_move: Array | None  # then the limits are those of the request near the reference
+    max_move: Array | None  # from the reference
 
     @property
     def is_ours(self) -> bool:
@@ -66,29 +68,42 @@ def _reach(case: Case) -> Guard | None:
 
 
 def _within(case: Case) -> Guard | None:
-    if case.limits is None:
+    if case.request is None:
         return None
-    low, high = case.limits
-    own = (low > case.decision.low, high < case.decision.high)
-    held = bool((own[0] & (case.value <= low)).any() or (own[1] & (case.value >= high)).any())
+    low, high = case.request
     says = box_in_words(low, high, case.decision, "the whole box")
-    if case.max_move is None:
-        return Guard("within", says, held)
-    limits = "the limits of the request, and"
-    return Guard("max_move", f"{says}: {limits} {_moves(case)} from the reference", held)
+    return Guard("within", says, bool(_at_ends(case, case.request).any()))
 
 
-def _moves(case: Case) -> str:
+def _max_move(case: Case) -> Guard | None:
+    """It holds what lies at one of its ends that is not one of the request, too."""
+    moves = _moves(case)
+    if case.limits is None or not moves or case.why in (SHARED, WHILE_PAUSED):
+        return None
+    ends = _at_ends(case, case.limits)
+    if case.request is not None:
+        ends = np.logical_and(ends, case.limits != case.request)
+    low, high = case.limits
+    says = f"{box_in_words(low, high, case.decision)}: {listed(moves)} from the reference"
+    says += "" if case.why is None else ", and what the request allowed"
+    return Guard("max_move", says, bool(ends.any()))
+
+
+def _at_ends(case: Case, limits: Array) -> Array:
+    return at_ends(case.decision, Within(*limits), case.value)
+
+
+def _moves(case: Case) -> list[str]:
     """How far each coordinate may move, but for those that may go anywhere."""
-    assert case.max_move is not None
-    parts = [
+    if case.max_move is None:
+        return []
+    return [
         f"{label_of(name, case.decision)} at most {number_in_words(move, span)}"
         for name, move, span in zip(
             case.decision.names, case.max_move.tolist(), case.decision.span.tolist(), strict=True
         )
         if move < span
     ]
-    return listed(parts)
 
 
 def _share(case: Case) -> Guard | None:
@@ -133,6 +148,7 @@ def _coupled(case: Case) -> Guard | None:
 GUARDS: tuple[Callable[[Case], Guard | None], ...] = (
     _reach,
     _within,
+    _max_move,
     _spacing,
     _coupled,
     _frozen,

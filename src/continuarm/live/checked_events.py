@@ -89,7 +89,9 @@ def check_bin(life: Life, bin_: Any) -> None:
     if bin_ in numbered_bins.numbers(pcfg, state):
         return
     if not 1 <= bin_ <= state.counts[SERIALS]:
-        raise InputError(f"`bin` must be one that is there, but {bin_} never was")
+        made = int(state.counts[SERIALS])
+        known = f"from 1 to {made}" if made else "made by a first payoff, which is not told yet"
+        raise InputError(f"`bin` must be one of `bins()`, {known}, but got {bin_}")
     after = [str(number) for number in numbered_bins.successors(pcfg, state, bin_)]
     more = f" and {len(after) - SHOWN:,} more" if len(after) > SHOWN else ""
     raise InputError(

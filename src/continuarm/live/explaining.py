@@ -10,10 +10,10 @@ import numpy as np
 
 from continuarm.core.compiling import Array
 from continuarm.core.model import viewed
-from continuarm.errors import UnknownDecisionError
+from continuarm.errors import AlreadyToldError, ExpiredDecisionError
 from continuarm.live.active_guards import Case
 from continuarm.live.decision import Decision
-from continuarm.live.events import WHILE_FROZEN, WHILE_PAUSED, Asked
+from continuarm.live.events import INCUMBENTS, WHILE_FROZEN, WHILE_PAUSED, Asked
 from continuarm.live.explanation import Explanation, Known, explained
 from continuarm.live.in_words import contexts_in_words
 from continuarm.live.limits import Within
@@ -32,7 +32,8 @@ def of_context(policy: Shell, point: Array, within: Within | None) -> Explanatio
     near = policy.gate.alone(policy.life.near, point, within, start)
     limits = None if near is None else np.array(near)
     today = policy.life.incumbent.at(point)
-    case = _case(policy, centre, centre, None, limits, found)
+    request = None if within is None else np.array(within)
+    case = _case(policy, centre, centre, None, (limits, request), found)
     moved = policy.gate.alone(policy.life.incumbents, point, within, today)
     given = _start_given(policy)
     return explained(Known(policy.context, point, case, today, given, moved, None, False, found))
@@ -50,7 +51,9 @@ def of_decision(policy: Shell, what: Decision | Asked) -> Explanation:
         centre = np.array(found["centre"])
     else:
         found = _then(policy, event, event.view)
-    case = _case(policy, event.value, centre, event.why, event.limits, found)
+    alone = policy.life.beginning.max_move is None or event.role == INCUMBENTS
+    limits = event.limits, event.limits if alone else None
+    case = _case(policy, event.value, centre, event.why, limits, found)
     point, today = event.context, event.start
     moved = policy.gate.alone(policy.life.incumbents, point, within, today)
     given = _start_given(policy)
@@ -69,8 +72,11 @@ def _of_open(policy: Shell, decision: Decision) -> Asked:
     """The event of an open decision; with what was known, if nothing has been learned since."""
     try:
         return policy.gate.alone(_asked_again, policy, decision)
-    except UnknownDecisionError as error:
-        raise type(error)(f"{error}; what is not open can be explained by its event") from None
+    except (AlreadyToldError, ExpiredDecisionError) as error:
+        raise type(error)(
+            "a decision that is not open is explained by its event, which is kept if somebody "
+            f"listens (`policy.listen`), but got decision {decision.id} without it"
+        ) from None
 
 
 def _asked_again(policy: Shell, decision: Decision) -> Asked:
@@ -89,13 +95,14 @@ def _case(
     value: Array,
     centre: Array,
     why: str | None,
-    limits: Array | None,
+    limits: tuple[Array | None, Array | None],
     found: dict[str, Any],
 ) -> Case:
     paused = policy.life.paused if why is None else why == WHILE_PAUSED
     frozen = found.get("frozen", False) if why is None else why == WHILE_FROZEN
+    near, request = limits
     set_by_all = policy.reach, policy.share, paused, frozen, policy.life.beginning.max_move
-    return Case(policy.decision, value, centre, why, limits, *set_by_all)
+    return Case(policy.decision, value, centre, why, near, request, *set_by_all)
 
 
 def _then(policy: Shell, event: Asked, numbers: Array) -> dict[str, Any]:

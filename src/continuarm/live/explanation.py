@@ -1,5 +1,6 @@
 """An explanation of a decision: a dictionary of plain values, and text for who runs the shop."""
 
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Explanation", "Known", "explained"]
 
+WIDTH = 96  # columns of the text
+LIMITS = ("within", "max_move", "coupled limits")  # what can set the best decision known
 SURE = 2.0  # standard errors
 SAME = 1e-6  # of a side of the box
 REASONS = {
@@ -49,14 +52,15 @@ REASONS = {
 
 
 class Explanation(dict[str, Any]):
-    """The numbers behind a decision; printed, their `text`.
+    """The numbers behind a decision; printed, their `text`, a sentence to a line.
 
     >>> print(Explanation({"payoffs": 3, "text": "Its bin has learned 3 payoffs."}))
     Its bin has learned 3 payoffs.
     """
 
     def __str__(self) -> str:
-        return str(self["text"])
+        lines = str(self["text"]).splitlines()
+        return "\n".join(textwrap.fill(line, WIDTH, subsequent_indent="  ") for line in lines)
 
     def plot(self, path: str | Path | None = None) -> "Figure":
         """Draw what was decided among what could have been; written to `path` if given."""
@@ -167,14 +171,24 @@ def _lines(found: dict[str, Any], known: Known) -> list[str]:
         gain, error = found["per_unit"][j], found["per_unit_error"][j]
         label, was = label_of(name, case.decision), "was" if past else "is"
         lines.append(f"One more unit of {label} {was} expected to bring {_gain(gain, error)}.")
+    if any("±" in line for line in lines):
+        lines.append("Each ± is two standard errors.")
     if found.get("in_words"):
         lines.append(f"{found['in_words'][:1].upper()}{found['in_words'][1:]}.")
     if known.asked is not None and not past:
         lines.append("What was known when it was asked was not kept: all this is as of now.")
     for guard in found["guards"]:
-        held = " (it set this decision)" if guard["held"] and known.asked is not None else ""
-        lines.append(f"Guard {guard['guard']}: {guard['says']}{held}.")
+        lines.append(f"Guard {guard['guard']}: {guard['says']}{_held(guard, known)}.")
     return lines
+
+
+def _held(guard: dict[str, Any], known: Known) -> str:
+    """Whether a guard has set the decision, or sets the best one known."""
+    if not guard["held"]:
+        return ""
+    if known.asked is not None:
+        return " (it set this decision)"
+    return " (it sets this decision)" if guard["guard"] in LIMITS else ""
 
 
 def _sureness(found: dict[str, Any], case: Case) -> list[str]:
@@ -186,20 +200,27 @@ def _sureness(found: dict[str, Any], case: Case) -> list[str]:
         if error is None:
             unknown.append(label)
         else:
-            known.append(f"{label} at {plus_minus(peak, error)}")
+            known.append(f"{label} at {plus_minus(peak, SURE * error)}")
             further |= abs(peak - case.centre[j]) > SAME * span
     lines = []
     if known:
-        rest = "; a decision goes there as far as they make it sure" if further else ""
-        lines.append(f"Payoffs put the best {listed(known)} (one standard error){rest}.")
+        lines.append(f"Payoffs put the best {listed(known)}{_rest(found) if further else ''}.")
     if unknown:
-        lie = "lies" if len(unknown) == 1 else "lie"
-        lines.append(f"They do not show yet where the best {listed(unknown)} {lie} in the box.")
+        lie, they = "lies" if len(unknown) == 1 else "lie", "They" if known else "Payoffs"
+        lines.append(f"{they} do not show yet where the best {listed(unknown)} {lie} in the box.")
     return lines
 
 
+def _rest(found: dict[str, Any]) -> str:
+    """Why the best decision known is not where payoffs put it."""
+    held = [g["guard"] for g in found["guards"] if g["held"] and g["guard"] in LIMITS]
+    if found["away"] == [0.0] * len(found["away"]) and held:
+        return f"; {listed(held)} {'keeps' if len(held) == 1 else 'keep'} a decision from there"
+    return "; a decision goes there as far as they make it sure"
+
+
 def _gain(gain: float, error: float) -> str:
-    both = plus_minus(gain, error, sign=True)
+    both = plus_minus(gain, SURE * error, sign=True)
     if abs(gain) < SURE * error:
         return f"less than can be told from noise ({both})"
     return f"{both} in payoff"

@@ -12,8 +12,9 @@ from continuarm.core.state import SERIAL
 from continuarm.errors import InputError, SettingsError
 from continuarm.live import checked_events, events
 from continuarm.live.decision import Bin
+from continuarm.live.open_decisions import AT, NUMBER
 from continuarm.live.shell import Shell
-from continuarm.live.uplift import Uplift
+from continuarm.live.uplift import Awaited, Uplift
 
 __all__ = ["Guarded"]
 
@@ -46,7 +47,7 @@ class Guarded(Shell):
 
         The intervals are right at every moment at once: one may look every day, and stop when one
         likes. Decisions count in the order in which they were asked, when all before them are told
-        or given up; those made while paused do not.
+        or given up; those made while paused do not. `awaited` is the one that others wait for.
         """
         if self._life.beginning.share == 0.0:
             raise SettingsError(
@@ -56,8 +57,17 @@ class Guarded(Shell):
         return self.gate.alone(self._uplift, trusted)
 
     def _uplift(self, confidence: float) -> Uplift:
-        self._life.count_closed()
-        return self._life.comparison.uplift(confidence)
+        life = self._life
+        life.count_closed()
+        return life.comparison.uplift(confidence, self._awaited())
+
+    def _awaited(self) -> Awaited | None:
+        """The open decision that the comparison waits for."""
+        life, id_ = self._life, next(iter(self._life.comparison.line), None)
+        if id_ is None:
+            return None
+        asked, at = life.open.open[id_][NUMBER], life.open.open[id_][AT]
+        return Awaited(id_, life.open.asked - asked - 1, None if life.timeless else life.now - at)
 
     def freeze(self, bin: Bin | int) -> None:
         """Let a bin answer with its best decision and learn nothing, until `unfreeze`.

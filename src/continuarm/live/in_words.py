@@ -15,7 +15,7 @@ def contexts_in_words(
     contexts: Sequence[str],
     decisions: Sequence[str],
 ) -> str:
-    """Which contexts matter for which coordinate of the decision.
+    """Which contexts matter for which coordinate of the decision, in one bin.
 
     Parameters
     ----------
@@ -27,20 +27,25 @@ def contexts_in_words(
     'income matters for price; nothing shows that age does'
     >>> contexts_in_words([[0.3], [0.4]], [False, False], ["income", "age"], ["price"])
     'nothing shows yet that income and age matter'
-    >>> contexts_in_words([[0.3]], [True], ["income"], ["price"])
-    'income matters'
+    >>> contexts_in_words([[0.3], [1e-9]], [True, False], ["income", "age"], ["price"])
+    'income matters, because bins are cut along it; in this bin age matters for price'
+    >>> contexts_in_words([[0.3], [0.4]], [True, False], ["income", "age"], ["price"])
+    'income matters, because bins are cut along it; in this bin nothing shows that age does'
     """
-    matters, rest = [], []
-    likely = LIKELY / max(len(contexts) * len(decisions), 1)
+    matters, within, rest = list[str](), list[str](), list[str]()
+    likely, here = LIKELY / max(len(contexts) * len(decisions), 1), any(cut)
     for name, row, is_cut in zip(contexts, chances, cut, strict=True):
         found = [d for d, chance in zip(decisions, row, strict=True) if chance < likely]
         if found:
-            matters.append(f"{name} matters for {listed(found)}")
+            within.append(f"{name} matters for {listed(found)}")
         elif is_cut:
-            matters.append(f"{name} matters")
+            matters.append(f"{name} matters, because bins are cut along it")
         else:
             rest.append(name)
     if rest:
-        verbs, yet = (("does", "do"), "") if matters else (("matters", "matter"), "yet ")
-        matters.append(f"nothing shows {yet}that {listed(rest)} {verbs[len(rest) > 1]}")
-    return "; ".join(matters)
+        known = matters or within
+        verbs, yet = (("does", "do"), "") if known else (("matters", "matter"), "yet ")
+        within.append(f"nothing shows {yet}that {listed(rest)} {verbs[len(rest) > 1]}")
+    if here and within:
+        within[0] = f"in this bin {within[0]}"
+    return "; ".join([*matters, *within])

@@ -3,14 +3,17 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from continuarm.box import Box
 from continuarm.core.compiling import Array
 from continuarm.errors import InputError
 from continuarm.numbers import reals
 from continuarm.sets import is_guarded
 
-__all__ = ["Given", "Within", "within_of"]
+__all__ = ["Given", "Within", "at_ends", "within_of"]
 
+AT_AN_END = 1e-9  # of a side of the box
 Given = Box | Mapping[str, tuple[float, float]]
 
 
@@ -61,3 +64,16 @@ def _by_name(given: Mapping[Any, Any], decision: Box) -> Within:
             )
         low[i], high[i] = edges
     return Within(low, high)
+
+
+def at_ends(decision: Box, within: Within, value: Array) -> Array:
+    """Whether each coordinate is as low, and as high, as limits inside the box allow: `(2, dy)`.
+
+    That of spaced values is at an end if the next one lies beyond.
+    """
+    room = AT_AN_END * decision.span
+    if decision.spaced:
+        room = np.maximum(room, (1.0 - AT_AN_END) * np.array(decision.spacing))
+    lowest = (within.low > decision.low) & (value - within.low <= room)
+    highest = (within.high < decision.high) & (within.high - value <= room)
+    return np.array([lowest, highest])

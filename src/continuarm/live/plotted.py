@@ -62,7 +62,7 @@ class Plotted(Guarded):
 
     def plot_bins(
         self,
-        dimensions: Sequence[str] | None = None,
+        dimensions: str | Sequence[str] | None = None,
         at: Values = None,
         colour: str = "visits",
         path: str | Path | None = None,

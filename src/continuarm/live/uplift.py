@@ -27,7 +27,8 @@ from typing import Any, NamedTuple
 from continuarm import checks
 from continuarm.errors import SettingsError
 
-__all__ = ["Comparison", "Interval", "Tally", "Uplift", "checked_share", "tally_of", "uplift_of"]
+__all__ = ["Awaited", "Comparison", "Interval", "Tally", "Uplift", "checked_share"]
+__all__ += ["tally_of", "uplift_of"]
 
 LEAST_SHARE = 0.001
 MOST = 2**52  # decisions
@@ -149,9 +150,9 @@ class Comparison:
             if id_ in paid:
                 del paid[id_]
 
-    def uplift(self, confidence: float) -> "Uplift":
+    def uplift(self, confidence: float, awaited: "Awaited | None") -> "Uplift":
         """What it says."""
-        return uplift_of(self.tally, len(self.line), confidence)
+        return uplift_of(self.tally, len(self.line), confidence, awaited)
 
 
 class Interval(NamedTuple):
@@ -165,6 +166,23 @@ class Interval(NamedTuple):
         return f"{self.estimate:+.4g} [{self.low:+.4g}, {self.high:+.4g}]"
 
 
+class Awaited(NamedTuple):
+    """The open decision that all others wait for.
+
+    decisions : that were asked since.
+    seconds : that have passed since, where there is a clock.
+    """
+
+    id: int
+    decisions: int
+    seconds: float | None
+
+    def __str__(self) -> str:
+        ago = "1 decision" if self.decisions == 1 else f"{self.decisions:,} decisions"
+        seconds = "" if self.seconds is None else f" and {self.seconds:,.0f} seconds"
+        return f"asked {ago}{seconds} ago"
+
+
 @dataclass(frozen=True)
 class Uplift:
     """How much better our decisions are than the incumbent's would have been.
@@ -174,6 +192,7 @@ class Uplift:
     counted, incumbents : decisions, and those of them that were the incumbent's.
     waiting : decisions that are not counted yet: they, or some asked before them, are open.
     confidence : that the intervals are right at every moment at once.
+    awaited : the oldest of them that is open, and since when; None: nothing waits.
     """
 
     per_decision: Interval | None
@@ -182,11 +201,13 @@ class Uplift:
     incumbents: int
     waiting: int
     confidence: float
+    awaited: Awaited | None = None
 
     def __str__(self) -> str:
-        of = f"of {self.counted:,} decisions, {self.incumbents:,} of them the incumbent's"
+        noun = "decision" if self.counted == 1 else "decisions"
+        of = f"of {self.counted:,} {noun}, {self.incumbents:,} of them the incumbent's"
         if self.waiting:
-            of += f" ({self.waiting:,} wait until all before them are told or given up)"
+            of += f" ({self.waiting:,} more wait{self._for()})"
         if self.per_decision is None:
             return f"too little is known yet {of}"
         text = f"{self.per_decision} per decision"
@@ -194,6 +215,12 @@ class Uplift:
             low, estimate, high = self.percent
             text += f", {estimate:+.1f} % [{low:+.1f} %, {high:+.1f} %]"
         return f"{text}: the mean {of}, right at every look with {100.0 * self.confidence:g} %"
+
+    def _for(self) -> str:
+        """What the others wait for."""
+        if self.awaited is None:
+            return " until all before them are told or given up"
+        return f" until decision {self.awaited.id}, {self.awaited}, is told or given up"
 
 
 def checked_share(share: Any) -> float:
@@ -206,7 +233,9 @@ def checked_share(share: Any) -> float:
     return found
 
 
-def uplift_of(tally: Tally, waiting: int, confidence: float) -> Uplift:
+def uplift_of(
+    tally: Tally, waiting: int, confidence: float, awaited: Awaited | None = None
+) -> Uplift:
     """What a tally says."""
     n, per_decision, percent = tally.counted, None, None
     if tally.is_enough:
@@ -215,9 +244,8 @@ def uplift_of(tally: Tally, waiting: int, confidence: float) -> Uplift:
         half = width * math.sqrt(max(aa - 2.0 * ab + bb, 0.0))
         per_decision = Interval(a - b - half, a - b, a - b + half)
         percent = _percent(a, b, *(width * width * square for square in (aa, ab, bb)))
-    return Uplift(
-        per_decision, percent, tally.ours + tally.theirs, tally.theirs, waiting, confidence
-    )
+    counted = tally.ours + tally.theirs, tally.theirs
+    return Uplift(per_decision, percent, *counted, waiting, confidence, awaited)
 
 
 def _width(n: int, alpha: float) -> float:

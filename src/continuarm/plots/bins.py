@@ -9,7 +9,16 @@ import numpy as np
 from continuarm.core.compiling import Array
 from continuarm.errors import InputError
 from continuarm.plots.canvas import MUTED, begun, finished
-from continuarm.plots.subject import Subject, Values, dimension, filled, name_axis, others, wrapped
+from continuarm.plots.subject import (
+    Subject,
+    Values,
+    dimension,
+    filled,
+    name_axis,
+    names_of,
+    others,
+    wrapped,
+)
 from continuarm.table import Table
 
 if TYPE_CHECKING:
@@ -24,7 +33,7 @@ MIDDLE: dict[str, Any] = {"ha": "center", "va": "center", "color": MUTED}
 
 def bins_table(
     policy: Subject,
-    dimensions: Sequence[str] | None = None,
+    dimensions: str | Sequence[str] | None = None,
     at: Values = None,
     colour: str = VISITS,
 ) -> Table:
@@ -49,13 +58,13 @@ def bins_table(
     return Table.of(("bin", *sides, colour), rows)
 
 
-def _shown(policy: Subject, names: Sequence[str] | None) -> list[int]:
+def _shown(policy: Subject, given: str | Sequence[str] | None) -> list[int]:
     context = policy.context
-    if names is None:
+    if given is None:
         return list(range(min(context.dim, 2)))
-    found = [dimension(context, name, "context") for name in names]
+    found = [dimension(context, name, "context") for name in names_of(given)]
     if not 1 <= len(found) <= 2 or len(set(found)) < len(found):
-        raise InputError(f"a map has one or two different contexts, but got {list(names)}")
+        raise InputError(f"a map has one or two different contexts, but got {given!r}")
     return found
 
 
@@ -75,7 +84,7 @@ def _value(policy: Subject, one: Any, colour: str) -> float | None:
 
 def plot_bins(
     policy: Subject,
-    dimensions: Sequence[str] | None = None,
+    dimensions: str | Sequence[str] | None = None,
     at: Values = None,
     colour: str = VISITS,
     path: str | Path | None = None,

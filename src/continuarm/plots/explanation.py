@@ -78,5 +78,7 @@ def _draw(axes: Any, row: dict[str, Any], *, asked: bool) -> None:
     axes.spines["bottom"].set_color(MUTED)
     axes.set_ylabel(wrapped(row["coordinate"], 14), rotation=0, ha="right", va="center")
     if row["its error"] is not None:
-        gain = plus_minus(row["per unit"], row["its error"], sign=True)
-        axes.set_title(f"one more unit: {gain} in payoff", fontsize=8, loc="right", color=MUTED)
+        gain = plus_minus(row["per unit"], SURE * row["its error"], sign=True)
+        axes.set_title(
+            f"one more unit: {gain} in payoff (± 2 s.e.)", fontsize=8, loc="right", color=MUTED
+        )

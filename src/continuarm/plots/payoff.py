@@ -18,7 +18,16 @@ from continuarm.plots.canvas import (
     legend_below,
     say,
 )
-from continuarm.plots.subject import Subject, Values, dimension, filled, name_axis, others, wrapped
+from continuarm.plots.subject import (
+    Subject,
+    Values,
+    dimension,
+    filled,
+    name_axis,
+    names_of,
+    others,
+    wrapped,
+)
 from continuarm.table import Table
 
 if TYPE_CHECKING:
@@ -64,8 +73,7 @@ def _shown(policy: Subject, over: str | Sequence[str] | None) -> list[int]:
     decision = policy.decision
     if over is None:
         return list(range(min(decision.dim, 2)))
-    names = [over] if isinstance(over, str) else list(over)
-    found = [dimension(decision, name, "coordinate") for name in names]
+    found = [dimension(decision, name, "coordinate") for name in names_of(over)]
     if not 1 <= len(found) <= 2 or len(set(found)) < len(found):
         raise InputError(f"`over` needs one or two different coordinates, but got {over!r}")
     return found

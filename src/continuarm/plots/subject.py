@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,7 +13,8 @@ from continuarm.errors import InputError
 from continuarm.table import Table
 from continuarm.words import number_in_words
 
-__all__ = ["Subject", "Values", "dimension", "filled", "name_axis", "others", "wrapped"]
+__all__ = ["Subject", "Values", "dimension", "filled", "name_axis", "names_of", "others"]
+__all__ += ["wrapped"]
 
 Values = Mapping[str, float] | Sequence[float] | Array | None
 WIDE = 34  # characters of an axis' name in a line
@@ -43,8 +45,19 @@ def dimension(box: Box, name: str | None, role: str, default: int = 0) -> int:
     if name is None:
         return default
     if name not in box.names:
-        raise InputError(f"a {role} is one of {list(box.names)}, but got {name!r}")
+        hint = f"; a file is given by `path={str(name)!r}`" if is_file(name) else ""
+        raise InputError(f"a {role} is one of {list(box.names)}, but got {name!r}{hint}")
     return box.names.index(name)
+
+
+def is_file(name: object) -> bool:
+    """Whether this looks like the file of a figure, given in place of a name."""
+    return isinstance(name, Path) or str(name).endswith((".png", ".pdf", ".svg", ".jpg"))
+
+
+def names_of(given: str | Sequence[str]) -> list[str]:
+    """One name, or several."""
+    return [given] if isinstance(given, str | Path) else list(given)
 
 
 def filled(box: Box, at: Values, default: Array) -> Array:

@@ -287,10 +287,9 @@ def examine(cfg: Any, row: Array, request: Request) -> dict[str, Any]:
 
     `needs` and `has`: the payoffs that it needs to learn anything, and those that it has.
     `largest_bend`, `bend_error`, `bends`: the payoff's second derivative in the direction where it
-    is largest, with its standard error, among so many numbers. `chance_of_decision`: how likely
-    payoffs are to look so if the decision did not matter. `one_payoff`: the part of all squared
-    errors that one payoff has made. `moves`, `moves_error`: for each context, how far the best
-    decision moves from one end of the bin to the other, in each coordinate.
+    is largest, with its standard error, among so many numbers. `one_payoff`: the part of all
+    squared errors that one payoff has made. `moves`, `moves_error`: for each context, how far the
+    best decision moves from one end of the bin to the other, in each coordinate.
     """
     found = explain(cfg, row, request)
     return found | code(cfg).examine(cfg, row, request, np.array(found["centre"]))

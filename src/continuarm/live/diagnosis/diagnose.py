@@ -12,6 +12,7 @@ from continuarm.live.diagnosis.of_payoffs import drift, payoffs_by_delay, select
 from continuarm.live.diagnosis.of_surfaces import (
     absurd_payoff,
     at_the_edge,
+    held_by_max_move,
     too_noisy,
     wrong_curvature,
 )
@@ -34,6 +35,7 @@ class Check(NamedTuple):
 CHECKS = (
     Check("curvature of the wrong sign", wrong_curvature, surface=True),
     Check("decisions at the edge", at_the_edge),
+    Check("held by max_move", held_by_max_move),
     Check("too noisy", too_noisy, surface=True),
     Check("drift", drift, surprise=True),
     Check("starving bins", starving_bins),

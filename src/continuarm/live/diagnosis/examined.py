@@ -15,6 +15,7 @@ from continuarm.core.partitions import protocol as partition
 from continuarm.core.request import FREE, Region, Request
 from continuarm.core.state import HEAD, SERIAL
 from continuarm.live.life import Life
+from continuarm.live.limits import at_ends
 from continuarm.live.open_decisions import BIN
 from continuarm.words import box_in_words
 
@@ -37,6 +38,7 @@ class ExaminedBin(NamedTuple):
     told: int
     open: int
     numbers: dict[str, Any]  # of `examine`
+    held: Array  # coordinates that are as far from the reference as `max_move` allows
 
     @property
     def is_fitted(self) -> bool:
@@ -61,6 +63,7 @@ class Examined(NamedTuple):
     decision: Box
     start: Array  # what is done today in the middle of each bin, on the unit cube
     reach: Array  # on the unit cube; 0: anywhere
+    max_move: Array | None  # in units
     bins: list[ExaminedBin]
     asked: int
     unmade: int  # decisions of bins that were never told anything, and that wait no more
@@ -113,19 +116,34 @@ def examined(life: Life) -> Examined:
         low, high = (context.from_unit(edge) for edge in (one.low, one.high))
         counts = life.asked_of.get(one.serial, 0), one.told, waiting[one.serial]
         where, best = box_in_words(low, high, context), decision.to_unit(one.best)
-        bins.append(ExaminedBin(one.serial, where, one.low, one.high, best, *counts, numbers))
+        edges, held = (one.low, one.high), _held(life, 0.5 * (low + high))
+        bins.append(ExaminedBin(one.serial, where, *edges, best, *counts, numbers, held))
         starts.append(life.start_for(0.5 * (low + high)))
     return Examined(
         context,
         decision,
         np.array(starts).reshape(len(starts), decision.dim),
         life.limits.reach.copy(),
+        beginning.max_move,
         bins,
         opened.asked,
         life.asked_of.get(0, 0) - waiting[0],
         len(opened.open),
         found.state.notes.copy(),
     )
+
+
+def _held(life: Life, context: Array) -> Array:
+    """Whether `max_move` keeps each coordinate of the best decision from going further."""
+    beginning, own = life.beginning, life.incumbent.own
+    if beginning.max_move is None:
+        return np.zeros(beginning.decision.dim, bool)
+    start = None if own is None else own.at(context)
+    near = life.near(context, None, start)
+    assert near is not None  # there is a reference
+    starts = None if start is None else start[None, :]
+    [value] = life.recommend(context[None, :], None, starts)
+    return np.asarray(at_ends(beginning.decision, near, value).any(axis=0))
 
 
 def _of_model(life: Life) -> Iterator[tuple[ModelBin, dict[str, Any]]]:

@@ -56,6 +56,8 @@ class Findings(list[Finding]):
 
     def __str__(self) -> str:
         n = len(self)
+        if not n and not self.payoffs:
+            return "No payoff was learned yet: there is nothing to check."
         what = f"{n} finding{'s' if n > 1 else ''}" if n else "Nothing was found"
         parts = [f"{what} in {self.payoffs:,} payoffs.", *map(str, self)]
         if self.unchecked:

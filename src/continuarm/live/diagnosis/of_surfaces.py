@@ -11,7 +11,8 @@ from continuarm.live.diagnosis.examined import Examined, ExaminedBin, named
 from continuarm.live.diagnosis.findings import Finding
 from continuarm.power import signal_needed
 
-__all__ = ["SHOWN", "absurd_payoff", "at_the_edge", "too_noisy", "wrong_curvature"]
+__all__ = ["SHOWN", "absurd_payoff", "at_the_edge", "held_by_max_move", "too_noisy"]
+__all__ += ["wrong_curvature"]
 
 UNLIKELY = 3e-3  # of all bins, to look so by chance; a policy is looked at many times
 EDGE = 0.005  # of a side
@@ -75,6 +76,26 @@ def at_the_edge(e: Examined) -> Iterable[Finding]:
 def _is_pressed(one: ExaminedBin, j: int, upper: bool) -> bool:
     at = 1.0 - one.best[j] if upper else one.best[j]
     return bool(at <= EDGE)
+
+
+def held_by_max_move(e: Examined) -> Iterable[Finding]:
+    """The best decision known is as far from the reference as it may be."""
+    settled = [one for one in e.bins if one.has >= 2.0 * one.needs]
+    for j in range(e.decision.dim):
+        held = [one for one in settled if one.held[j]]
+        share, name = e.share(held), named(e.decision, j)
+        if share > PRESSED and e.max_move is not None:
+            yield Finding(
+                level="note",
+                name="held by max_move",
+                where=e.where(held),
+                evidence=share,
+                measure=f"share of payoffs in bins whose best {name} is as far from the reference "
+                f"as max_move allows, {e.max_move[j]:g}",
+                advice=f"Renew the reference if you agree with what was learned of {name}, or "
+                "widen max_move, because the best may lie beyond.",
+                bins=tuple(one.id for one in held),
+            )
 
 
 def too_noisy(e: Examined) -> Iterable[Finding]:

@@ -4,7 +4,6 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.special import chdtrc
 
 from continuarm.core.compiling import Array
 from continuarm.core.learners.surface import layout
@@ -21,13 +20,10 @@ def examine(cfg: ResponseSurfaceConfig, row: Array) -> dict[str, Any]:
     variance = row[layout.SQUARES] / row[layout.DEGREES] * row[layout.WEIGHT]
     inverse = np.asarray(math.sqrt(variance) * np.linalg.inv(r), np.float64)
     first = int(row[layout.FIRST])
-    signal = float((d[first : first + cfg.terms] ** 2).sum() / variance)
     return {
         **_bend(cfg, theta, inverse, first),
         **_moves(cfg, row, theta, inverse),
-        "chance_of_decision": float(chdtrc(cfg.terms, signal)),
         "one_payoff": float(min(math.sqrt(row[layout.FOURTHS]) / row[layout.SQUARES], 1.0)),
-        "follows_level": bool(row[layout.FOLLOWS] > 0.0),
     }
 
 
