@@ -110,7 +110,7 @@ def on_a_grid(bins: int) -> Callable[..., ca.Policy]:
 
 def near_the_start(context: ca.Box, decision: ca.Box, **options: Any) -> ca.Policy:
     """A policy that may hardly move."""
-    return ca.SurfaceSampling(context, decision, max_move=0.02 * decision.span, **options)
+    return ca.SurfaceSampling(context, decision, max_move=0.1 * decision.span, **options)
 
 
 def named(name: str, **settings: Any) -> Callable[[], ca.Problem]:
@@ -124,8 +124,9 @@ BROKEN = (
     Case(EDGE, "`edge`: the best decision is at an edge", named("edge")),
     Case(
         HELD,
-        "`two-communities`, with a `max_move` of 2 % of each side",
+        "`two-communities`, with a `max_move` of a tenth of each side",
         named("two-communities"),
+        2_000,
         policy=near_the_start,
     ),
     Case(NOISE, "`purchase-in-100`: few buy", named("purchase-in-100")),
