@@ -146,9 +146,10 @@ def test_explain_says_that_max_move_set_the_decision(spacing: Any) -> None:
     held = {guard["guard"]: guard["held"] for guard in limited["guards"]}
     assert held["within"] == (spacing is not None)  # without a spacing it stops short of 3.4
     assert not held["max_move"]
-    while (decision := policy.ask(CUSTOMER)).value[0] < (3.7 if spacing is None else 3.6):
-        pass
-    text = policy.explain(decision)["text"]
+    asked = [policy.ask(CUSTOMER) for _ in range(60)]
+    highest = max(asked, key=lambda one: float(one.value[0]))
+    assert highest.value[0] == pytest.approx(3.7 if spacing is None else 3.6)
+    text = policy.explain(highest)["text"]
     assert "from the reference, and what the request allowed (it set this decision)." in text
 
 
