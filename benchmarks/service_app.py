@@ -25,7 +25,7 @@ def application() -> Starlette:
         msgspec.json.decode(await request.body(), type=messages.Request)
         return Response(answer, 200, HEADERS, JSON)
 
-    app.router.routes.append(Route("/echo", echo, methods=["POST"]))
+    app.router.routes.insert(0, Route("/echo", echo, methods=["POST"]))
     return app
 
 

@@ -47,6 +47,8 @@ def binaries() -> Path:
 class Server:
     """One server with a database of its own."""
 
+    flags: tuple[str, ...] = ("-F",)  # it does not wait for the disk: it ends sooner
+
     def __init__(self, bin_: Path | None = None) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="continuarm-pg-"))
         self.as_other: dict[str, Any] = {}
@@ -87,7 +89,7 @@ class Server:
 
     def start(self) -> None:
         log = (self.folder / "log").open("ab")
-        options = ["-h", "127.0.0.1", "-p", str(self.port), "-k", "", "-F"]  # -F: it ends sooner
+        options = ["-h", "127.0.0.1", "-p", str(self.port), "-k", "", *self.flags]
         command = [str(self.bin / "postgres"), "-D", str(self.data), *options]
         with log:
             self.process = subprocess.Popen(

@@ -186,9 +186,10 @@ class Box:
 
     def array(self, value: ArrayLike | Mapping[str, float]) -> Array:
         """A value given as sequence or array, or by name, as a new array."""
-        if isinstance(value, list):
+        listed = self._listed(value) if type(value) is dict else value
+        if isinstance(listed, list):
             try:
-                point = np.array(value)
+                point = np.array(listed)
                 if point.dtype is FLOAT and point.shape == self.low.shape:
                     return point  # as almost always
             except (TypeError, ValueError, OverflowError):
@@ -255,6 +256,14 @@ class Box:
         np.maximum(scaled, self.low, out=scaled)
         np.minimum(scaled, self.high, out=scaled)
         return scaled
+
+    def _listed(self, value: dict[str, Any]) -> Any:
+        """What a dictionary has for the names, in their order, if it has just these."""
+        try:
+            found = [value[name] for name in self.names]
+        except KeyError:
+            return value
+        return found if self.named and len(found) == len(value) else value
 
     def _columns(self, value: Any, names: Sequence[Any]) -> list[Any]:
         if not self.named and self.dim:

@@ -66,7 +66,7 @@ def _written(plain: dict[str, Any]) -> str:
     """A body as text."""
     if msgspec is not None:
         text: str = msgspec.json.encode(plain).decode()
-        if text.count("null") == sum(value is None for value in plain.values()):
+        if text.count("null") == list(plain.values()).count(None):
             return text  # no infinite number is in it, which would be null, too
     return json.dumps(plain)
 

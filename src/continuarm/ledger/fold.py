@@ -17,6 +17,8 @@ from continuarm.store.records import Record
 
 __all__ = ["fold"]
 
+new = tuple.__new__  # of a NamedTuple: twice as fast
+
 
 def fold(life: Life, record: Record, event: Event | None = None) -> None:
     """Let a record happen; `event` is what it says, where that is known."""
@@ -26,7 +28,7 @@ def fold(life: Life, record: Record, event: Event | None = None) -> None:
     elif record.kind not in (TIME_PASSED, BEGAN):
         event = event_of(record, at) if event is None else event
         if isinstance(event, Asked):
-            event = event if event.at == at else event._replace(at=at)
+            event = event if event.at == at else new(Asked, (*event[:3], at, *event[4:]))
             life.ask(event, (0, True, life.ticket_of(event.role)))
         elif isinstance(event, Told | Forgotten):
             life.apply(event)

@@ -1,6 +1,7 @@
 """The application: all operations on the experiments of a store."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -15,7 +16,16 @@ from continuarm.service import messages, page
 from continuarm.service.deciding import Deciding
 from continuarm.service.experiments import Experiments
 from continuarm.service.happening import Happening
-from continuarm.service.http import HEADERS, JSON, Log, answered, encode, endpoint_of, print_line
+from continuarm.service.http import (
+    HEADERS,
+    JSON,
+    Lines,
+    Log,
+    answered,
+    encode,
+    endpoint_of,
+    to_standard_error,
+)
 from continuarm.service.looking import Looking
 from continuarm.service.metrics import Metrics
 from continuarm.service.operations import openapi
@@ -31,7 +41,7 @@ TICK = 0.5  # seconds between two looks for what is over its time
 
 
 def application(
-    experiments: Experiments, *, rate: float = MOST_A_SECOND, log: Log = print_line
+    experiments: Experiments, *, rate: float = MOST_A_SECOND, log: Log = to_standard_error
 ) -> Starlette:
     """The service on the experiments of a store.
 
@@ -39,17 +49,17 @@ def application(
     """
     said = Said(experiments)
     operations = [
+        *Deciding(experiments).operations(ONE),  # first, because they are looked for in order
         *Looking(experiments, said).operations(MANY, ONE),
         *Happening(experiments).operations(ONE),
         *Steering(experiments, said).operations(ONE),
-        *Deciding(experiments).operations(ONE),
     ]
-    door, metrics = Doorkeeper(experiments.store, rate), Metrics(experiments)
-    routes = [
-        Route(op.path, endpoint_of(op, door, _both(metrics, log)), methods=[op.method])
-        for op in operations
-    ]
-    health = _Health(experiments, door, metrics, encode(openapi(operations)))
+    door, metrics, lines = Doorkeeper(experiments.store, rate), Metrics(experiments), Lines(log)
+    routes = []
+    for op in operations:
+        endpoint = endpoint_of(op, door, metrics.counting(op.method, op.path), lines)
+        routes.append(Route(op.path, endpoint, methods=[op.method]))
+    health = _Health(experiments, door, metrics, lines, encode(openapi(operations)))
     handlers: Any = {404: _unknown, 405: _unknown, 500: _unknown}
     return Starlette(
         routes=[*page.routes(), *routes, *health.routes()],
@@ -58,22 +68,19 @@ def application(
     )
 
 
-def _both(metrics: Metrics, log: Log) -> Log:
-    def noted(line: dict[str, Any]) -> None:
-        metrics.count(line)
-        log(line)
-
-    return noted
-
-
 class _Health:
     """Whether it lives, whether it is ready, and what it counts."""
 
     def __init__(
-        self, experiments: Experiments, door: Doorkeeper, metrics: Metrics, page: bytes
+        self,
+        experiments: Experiments,
+        door: Doorkeeper,
+        metrics: Metrics,
+        lines: Lines,
+        page: bytes,
     ) -> None:
         self._experiments, self._door = experiments, door
-        self._metrics, self._page = metrics, page
+        self._metrics, self._lines, self._page = metrics, lines, page
         self._has_begun = False
 
     def routes(self) -> list[Route]:
@@ -88,11 +95,13 @@ class _Health:
     async def life(self, app: Starlette) -> AsyncIterator[None]:
         """Open what there is, look after what is over its time, and close it at the end."""
         await asyncio.to_thread(self._experiments.open_all)
+        gc.freeze()  # what is compiled is many objects, which need not be looked through again
         self._has_begun = True
         clock = asyncio.create_task(self._pass_time())
         yield
         clock.cancel()
         await asyncio.to_thread(self._experiments.close)
+        self._lines.flush()
 
     async def _pass_time(self) -> None:
         while True:

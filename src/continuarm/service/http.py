@@ -1,6 +1,6 @@
 """Requests and answers of HTTP: bodies of a type, one shape of refusals, one line of log each."""
 
-import json
+import asyncio
 import sys
 import time
 from collections.abc import Callable
@@ -17,7 +17,17 @@ from continuarm.service.operations import Operation
 from continuarm.service.refusals import TooLargeError, refusal_of, status_of
 from continuarm.service.tokens import Doorkeeper
 
-__all__ = ["HEADERS", "JSON", "Log", "answered", "encode", "endpoint_of", "print_line"]
+__all__ = [
+    "HEADERS",
+    "JSON",
+    "Answered",
+    "Lines",
+    "Log",
+    "answered",
+    "encode",
+    "endpoint_of",
+    "to_standard_error",
+]
 
 LARGEST_BODY = 2**20  # bytes
 JSON = "application/json"
@@ -27,47 +37,92 @@ HEADERS = {
     "content-security-policy": "default-src 'none'",
 }
 encode = msgspec.json.Encoder().encode
-Log = Callable[[dict[str, Any]], None]
+Log = Callable[[str], None]
+Answered = Callable[[int, float], None]  # with this status, in so many milliseconds
+RAW = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+RAW.append((b"content-type", JSON.encode()))
+SOON = 0.05  # seconds until lines of log are written
+
+
+class _Answer(Response):
+    """An answer of JSON, whose headers are always the same."""
+
+    def init_headers(self, headers: Any = None) -> None:
+        """See `Response`."""
+        self.raw_headers = [*RAW, (b"content-length", b"%d" % len(self.body))]
 
 
 def answered(message: Any, status: int = 200) -> Response:
     """A message as an answer."""
-    return Response(encode(message), status, HEADERS, JSON)
+    return _Answer(encode(message), status)
 
 
-def endpoint_of(op: Operation, door: Doorkeeper, log: Log) -> Any:
+class Lines:
+    """Lines of JSON, written several at a time."""
+
+    def __init__(self, write: Log) -> None:
+        self._write, self._kept = write, list[bytes]()
+
+    def add(self, line: dict[str, Any]) -> None:
+        """One more line."""
+        self._kept.append(encode({"time": round(time.time(), 3), **line}))
+        if len(self._kept) == 1:
+            asyncio.get_running_loop().call_later(SOON, self.flush)
+
+    def flush(self) -> None:
+        """Write what was not written yet."""
+        lines, self._kept = self._kept, []
+        if lines:
+            self._write(b"\n".join(lines).decode() + "\n")
+
+
+def to_standard_error(text: str) -> None:
+    """Where lines go."""
+    sys.stderr.write(text)
+
+
+def endpoint_of(op: Operation, door: Doorkeeper, count: Answered, lines: Lines) -> Any:
     """What answers the requests of an operation."""
+
+    decode: Any = None if op.takes is None else msgspec.json.Decoder(op.takes).decode
 
     async def endpoint(request: HttpRequest) -> Response:
         began = time.perf_counter()
         try:
-            door.let_in(request.headers.get("authorization"), op.scope)
-            body = None if op.takes is None else await _body(request, op.takes)
+            door.let_in(_header(request, b"authorization"), op.scope)
+            body = None if decode is None else decode(await _content(request))
             response: Response = await op.handler(request, body)
         except (ContinuarmError, msgspec.MsgspecError) as error:
             response = answered(refusal_of(error), status_of(error))
         except ClientDisconnect:
             response = answered(Refusal("malformed", "the body must come whole"), 400)
         took = round(1000.0 * (time.perf_counter() - began), 3)
-        path, status = request.url.path, response.status_code
-        log({"method": op.method, "path": path, "status": status, "ms": took})
+        path, status = request.scope["path"], response.status_code
+        count(status, took)
+        lines.add({"method": op.method, "path": path, "status": status, "ms": took})
         return response
 
     return endpoint
 
 
-async def _body(request: HttpRequest, kind: type) -> Any:
-    """The body of a request, of its type and not too large."""
-    if request.headers.get("content-type", "").partition(";")[0].strip() != JSON:
+async def _content(request: HttpRequest) -> bytes:
+    """The body of a request, not too large."""
+    if (_header(request, b"content-type") or "").partition(";")[0].strip() != JSON:
         raise msgspec.DecodeError(f"the content type must be {JSON}")
-    content = bytearray()
-    async for chunk in request.stream():
-        content += chunk
+    content, more = b"", True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        content, more = content + message.get("body", b""), message.get("more_body", False)
         if len(content) > LARGEST_BODY:
             raise TooLargeError(f"a request has at most {LARGEST_BODY} bytes, but this has more")
-    return msgspec.json.decode(bytes(content), type=kind)
+    return content
 
 
-def print_line(line: dict[str, Any]) -> None:
-    """One line of JSON on standard error."""
-    sys.stderr.write(json.dumps({"time": round(time.time(), 3), **line}) + "\n")
+def _header(request: HttpRequest, name: bytes) -> str | None:
+    """The value of a header."""
+    for found, value in request.scope["headers"]:
+        if found == name:
+            return str(value, "latin-1")
+    return None

@@ -1,14 +1,16 @@
 """Metrics, in the text that Prometheus reads."""
 
 import re
-from collections import Counter
-from typing import Any
+from bisect import bisect_left
+from collections import Counter, defaultdict
 
 from continuarm.service.experiments import Experiments
+from continuarm.service.http import Answered
 
 __all__ = ["Metrics"]
 
 BUCKETS = (1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 1000.0)  # milliseconds
+LIMITS = (*BUCKETS, float("inf"))
 VERB = re.compile(r"/v1/experiments(?:/[^/]+(?:/bins/[^/]+)?(?:/(\w+))?)?")
 
 
@@ -19,16 +21,19 @@ class Metrics:
         self._experiments = experiments
         self._requests: Counter[tuple[str, str, int]] = Counter()
         self._took: Counter[tuple[str, float]] = Counter()
-        self._seconds: Counter[str] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
 
-    def count(self, line: dict[str, Any]) -> None:
-        """One more request."""
-        found = VERB.fullmatch(line["path"])
+    def counting(self, method: str, path: str) -> Answered:
+        """What counts the answers to one kind of request."""
+        found = VERB.fullmatch(path)
         verb = (found and found[1]) or "experiment"
-        self._requests[line["method"], verb, line["status"]] += 1
-        self._seconds[verb] += line["ms"]
-        bucket = next((limit for limit in BUCKETS if line["ms"] <= limit), float("inf"))
-        self._took[verb, bucket] += 1
+
+        def count(status: int, milliseconds: float) -> None:
+            self._requests[method, verb, status] += 1
+            self._seconds[verb] += milliseconds
+            self._took[verb, LIMITS[bisect_left(BUCKETS, milliseconds)]] += 1
+
+        return count
 
     def text(self) -> str:
         """All of it."""
@@ -42,7 +47,7 @@ class Metrics:
         lines.append("# TYPE continuarm_request_seconds histogram")
         for verb in sorted(self._seconds):
             total = 0
-            for limit in (*BUCKETS, float("inf")):
+            for limit in LIMITS:
                 total += self._took[verb, limit]
                 edge = "+Inf" if limit == float("inf") else f"{limit / 1000.0:g}"
                 labels = f'verb="{verb}",le="{edge}"'

@@ -5,7 +5,7 @@ import json
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from threading import Event, Lock, Thread
+from threading import Event, Thread
 from typing import Any, NamedTuple
 
 from continuarm.core.compiling import Array
@@ -25,6 +25,7 @@ __all__ = ["Running"]
 
 LOOK = 0.5  # seconds after which the follower looks, whatever it was told
 AGAIN = 0.2  # seconds before a store that does not answer is asked again
+QUIET = 0.005  # seconds without an append after which the follower looks
 AT_ONCE = 50  # records that are folded before a request may come between
 
 
@@ -47,13 +48,13 @@ class Running:
         self.store, self.name, self.max_lag = store, name, max_lag
         self.replica, self.gate = Replica(store, name), Gate()
         self.desk, self._together = Desk(self.replica), Together(self._settle, f"write {name}")
-        self._appending = Lock()
         self.context, self.decision = self.desk.context, self.desk.decision
         self.clips = json.loads(store.experiment(name).settings).get("outside") == "clip"
         self.desk.take_number()  # no request waits for the store's lock, nor for the compiler
         self.desk.policy().warm_up()
         self.replica.catch_up()
         self.current_at, self._stop = time.monotonic(), Event()
+        self._appending = False
         self._follower = Thread(target=self._follow, name=f"follow {name}", daemon=True)
         self._follower.start()
 
@@ -61,10 +62,13 @@ class Running:
         """Fold what is appended, until the end."""
         while not self._stop.is_set():
             began = time.monotonic()
+            if self._appending or began - self.current_at < QUIET:  # who appends folds, too
+                self._stop.wait(QUIET)
+                continue
             try:
                 self.store.wait(self.name, self.replica.position, LOOK)
-                with self._appending:  # who appends folds that itself
-                    pass
+                if self._appending:
+                    continue
                 while self.gate.alone(self.replica.fold_some, AT_ONCE):
                     pass
                 self.current_at = began
@@ -119,7 +123,7 @@ class Running:
         """A decision for each context, or why there is none."""
         self.refuse_if_behind()
         limits = None if within is None else within_of(within, self.decision)
-        answers: list[Any] = [_tried(self.context.point, context) for context in contexts]
+        answers: list[Any] = [_tried(self.context.array, context) for context in contexts]
         wanted = [k for k, point in enumerate(answers) if not isinstance(point, ContinuarmError)]
         found = await self._together.do([Wish(answers[k], limits, keys[k]) for k in wanted])
         for k, answer in zip(wanted, found, strict=True):
@@ -134,16 +138,26 @@ class Running:
         """Decide what is asked, append all of it, and fold it; what became of each wish."""
         due, made = self.gate.alone(self._made, wishes)
         written = [*due, *(one for one in made if isinstance(one, Written))]
-        with self._appending:
-            outcomes = self.store.append(self.name, [entry for entry, _ in written])
-            with suppress(StoreError):  # it is durable: who follows folds it later
-                events = (event for _, event in written)
-                self.gate.alone(self.replica.fold_own, zip(outcomes, events, strict=True))
+        self._appending = True
+        try:
+            outcomes = self._append(written)
+        finally:
+            self._appending = False
         found = iter(outcomes[len(due) :])
         return [
             self._answer(wish, one, next(found)) if isinstance(one, Written) else one
             for wish, one in zip(wishes, made, strict=True)
         ]
+
+    def _append(self, written: list[Written]) -> list[Outcome]:
+        began = time.monotonic()
+        outcomes = self.store.append(self.name, [entry for entry, _ in written])
+        with suppress(StoreError):  # it is durable: who follows folds it later
+            events = (event for _, event in written)
+            self.gate.alone(self.replica.fold_own, zip(outcomes, events, strict=True))
+            if outcomes and outcomes[-1].refused is None:  # it was at the ledger's head
+                self.current_at = began
+        return outcomes
 
     def _made(self, wishes: list[Wish | Written]) -> tuple[list[Written], list[Any]]:
         """What is over its time, and for each wish what is to be appended, or why nothing is."""

@@ -47,6 +47,10 @@ def storable(text: str | None) -> None:
 
 def storable_group(group: Sequence[Entry]) -> None:
     """The same for all texts of a group."""
+    texts = [text for entry in group for text in entry if text is not None]
+    whole = "".join(texts)
+    if whole.isascii() and "\0" not in whole:  # as almost always
+        return
     for entry in group:
         for text in entry:
             storable(text)

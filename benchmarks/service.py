@@ -1,0 +1,293 @@
+"""Requests to the service, a second, and how long each takes, beside the same server's echo.
+
+    python -m benchmarks.service [--part requests] [--seconds 4] [--write]
+
+Servers run in processes of their own, on real stores: SQLite on this disk, and a PostgreSQL of the
+benchmark's own. The load comes over loopback from this process. `--write` puts the tables into
+docs/service-measured.md.
+"""
+
+import argparse
+import http.client
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+import continuarm as ca
+from benchmarks.service_load import Measured, load, post
+from benchmarks.service_page import machine, put
+from continuarm.ledger.desk import Desk
+from continuarm.ledger.replica import Replica
+from continuarm.ledger.shared import begun
+from continuarm.store import open_store
+from continuarm.table import Table
+from tests import postgresql
+
+CONNECTIONS, BATCH, BATCH_CONNECTIONS = 32, 100, 8
+ENOUGH = 60_000  # requests that are made before a measurement
+WARM = 2000
+HERE = "/v1/experiments/prices"
+CONTEXT: dict[str, Any] = {"low": [18, 0], "high": [90, 250_000], "names": ["age", "income"]}
+DECISION: dict[str, Any] = {"low": [1], "high": [9], "names": ["price"]}
+PRICES = {"context": CONTEXT, "decision": DECISION, "options": {"ttl_seconds": 7200}}
+HALF, MANY, TWICE, LONGER, SOON = 0.5, 20_000.0, 1.5, 1.5, 5.0  # what is wanted
+SHORT, LONG = 10**3, 10**6  # events
+
+
+class Durable(postgresql.Server):
+    """A PostgreSQL that waits for the disk."""
+
+    flags = ()
+
+
+class Shop:
+    """Requests of a shop, made ahead."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng, self._orders = np.random.default_rng(seed), 0
+
+    def contexts(self, count: int) -> list[dict[str, float]]:
+        drawn = self._rng.random((count, 2)) * [72.0, 250_000.0] + [18.0, 0.0]
+        return [{"age": age, "income": income} for age, income in drawn.tolist()]
+
+    def keys(self, count: int) -> list[str]:
+        self._orders += count
+        return [f"order-{number}" for number in range(self._orders - count, self._orders)]
+
+    def asks(self, count: int, path: str = f"{HERE}/decisions") -> list[bytes]:
+        given = zip(self.contexts(count), self.keys(count), strict=True)
+        return [post(path, _json({"context": c, "key": key})) for c, key in given]
+
+    def batches(self, count: int) -> list[bytes]:
+        bodies = (
+            {"contexts": self.contexts(BATCH), "keys": self.keys(BATCH)} for _ in range(count)
+        )
+        return [post(f"{HERE}/decisions", _json(body)) for body in bodies]
+
+    def tells(self, bodies: list[bytes]) -> list[bytes]:
+        given = [(json.loads(body)["id"], self._rng.normal(1.0)) for body in bodies]
+        return [post(f"{HERE}/payoffs", _json({"id": id_, "payoff": p})) for id_, p in given]
+
+    def batched_tells(self, bodies: list[bytes]) -> list[bytes]:
+        batches = [[d["id"] for d in json.loads(body)["decisions"]] for body in bodies]
+        told = (
+            [{"id": id_, "payoff": float(self._rng.normal(1.0))} for id_ in ids] for ids in batches
+        )
+        return [post(f"{HERE}/payoffs", _json({"payoffs": payoffs})) for payoffs in told]
+
+
+def _json(body: Any) -> bytes:
+    return json.dumps(body).encode()
+
+
+class Server:
+    """The service in a process of its own, with an echo."""
+
+    def __init__(self, store: str, server: str = "uvicorn", workers: int = 1) -> None:
+        self.port, began = postgresql.free_port(), time.perf_counter()
+        answer = _json({"id": "0" * 32, "decision": {"price": 4.123456789012345}, "role": "best"})
+        given = (server, store, str(self.port), str(workers), str(len(answer)))
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.service_app", *given], stderr=subprocess.DEVNULL
+        )
+        while not self._is_ready():
+            assert self.process.poll() is None, "the server must start"
+            time.sleep(0.02)
+        self.started_in = time.perf_counter() - began
+        time.sleep(0.5 * workers)  # the other workers are as quick
+
+    def call(self, method: str, path: str, body: Any = None) -> int:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        with closing(connection):
+            headers = {"content-type": "application/json"}
+            connection.request(method, path, None if body is None else _json(body), headers)
+            return connection.getresponse().status
+
+    def _is_ready(self) -> bool:
+        try:
+            return self.call("GET", "/readyz") == 200
+        except OSError:
+            return False
+
+    def __enter__(self) -> "Server":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.terminate()
+        self.process.wait(60)
+
+
+@contextmanager
+def stores() -> Iterator[dict[str, str]]:
+    """Empty stores, by name."""
+    with tempfile.TemporaryDirectory(dir=os.getcwd()) as folder, Durable() as database:
+        yield {"SQLite": str(Path(folder) / "shop.db"), "PostgreSQL": database.address}
+
+
+@contextmanager
+def serving(
+    store: str, server: str = "uvicorn", workers: int = 1
+) -> Iterator[tuple[Server, Shop]]:
+    """A server of an experiment that has learned something."""
+    shop = Shop(0)
+    with Server(store, server, workers) as running:
+        assert running.call("PUT", HERE, PRICES) in (200, 201)
+        asked = load(running.port, shop.asks(WARM), connections=CONNECTIONS)
+        load(running.port, shop.tells(asked.bodies), connections=CONNECTIONS)
+        yield running, shop
+
+
+def row(found: Measured, times: int = 1) -> list[Any]:
+    """A rate, and quantiles of the times."""
+    return [round(times * found.rate), found.milliseconds(0.5), found.milliseconds(0.99)]
+
+
+def requests(seconds: float) -> str:
+    """Single requests: echo, ask, tell, with both servers on both stores."""
+    rows = []
+    for server in ("uvicorn", "granian"):
+        with stores() as addresses:
+            for name, store in addresses.items():
+                with serving(store, server) as (running, shop):
+                    given: dict[str, Any] = {"connections": CONNECTIONS, "seconds": seconds}
+                    echoes = shop.asks(ENOUGH, "/echo")
+                    echo = load(running.port, echoes, **given)
+                    asked = load(running.port, shop.asks(ENOUGH), **given)
+                    told = load(running.port, shop.tells(asked.bodies), **given)
+                    again = load(running.port, echoes, **given)
+                base = (echo.rate + again.rate) / 2.0
+                for what, found in (("echo", echo), ("ask", asked), ("tell", told)):
+                    wanted = HALF if name == "SQLite" and what != "echo" else None
+                    rate = base if what == "echo" else found.rate
+                    times = [found.milliseconds(0.5), found.milliseconds(0.99)]
+                    rows.append((server, name, what, round(rate), *times, rate / base, wanted))
+                    print(rows[-1], flush=True)
+    columns = ("server", "store", "request", "a second", "p50, ms", "p99, ms", "of echo", "wanted")
+    return f"""
+Durable requests from {CONNECTIONS} connections over loopback, one worker. An *echo* parses the
+same body and answers as much; it was measured before and after the others. Every ask has a key.
+
+{Table.of(columns, rows).markdown()}
+"""
+
+
+def batches(seconds: float) -> str:
+    """Batches of a hundred."""
+    rows = []
+    with stores() as addresses:
+        for name, store in addresses.items():
+            with serving(store) as (running, shop):
+                given: dict[str, Any] = {"connections": BATCH_CONNECTIONS, "seconds": seconds}
+                asked = load(running.port, shop.batches(1000), **given)
+                told = load(running.port, shop.batched_tells(asked.bodies), **given)
+            wanted = MANY if name == "SQLite" else None
+            rows.append((name, "decisions", *row(asked, BATCH), wanted))
+            rows.append((name, "payoffs", *row(told, BATCH), None))
+            print(*rows[-2:], sep="\n", flush=True)
+    columns = ("store", "what", "a second", "p50 of a batch, ms", "p99, ms", "wanted")
+    return f"""
+Batches of {BATCH} from {BATCH_CONNECTIONS} connections, one worker.
+
+{Table.of(columns, rows).markdown()}
+"""
+
+
+def workers(seconds: float) -> str:
+    """Two workers against one, by turns."""
+    rates: dict[int, list[float]] = {1: [], 2: []}
+    for count in (1, 2, 1, 2):
+        with stores() as addresses, serving(addresses["SQLite"], workers=count) as (running, shop):
+            given: dict[str, Any] = {"connections": CONNECTIONS, "seconds": seconds}
+            rates[count].append(load(running.port, shop.asks(ENOUGH), **given).rate)
+            print(count, rates[count][-1], flush=True)
+    one, two = (median(found) for found in rates.values())
+    rows = [(1, round(one), None, None), (2, round(two), two / one, TWICE)]
+    columns = ("workers", "asks a second", "times one worker", "wanted")
+    return f"""
+Single asks on SQLite from {CONNECTIONS} connections; workers share the file. The load and both
+workers share the machine's cores.
+
+{Table.of(columns, rows).markdown()}
+"""
+
+
+def fill(store: str, events: int) -> None:
+    """Let an experiment have so many events: decisions, and their payoffs a thousand later."""
+    policy = ca.SurfaceSampling(ca.Box(**CONTEXT), ca.Box(**DECISION), ttl_seconds=7200.0, rng=0)
+    rng, shop = np.random.default_rng(1), Shop(1)
+    with closing(open_store(store)) as opened:
+        begun(policy, opened, "prices")
+        replica = Replica(opened, "prices")
+        desk, block = Desk(replica), 500
+        while replica.position < events:
+            points = [desk.context.point(context) for context in shop.contexts(block)]
+            keys = shop.keys(block)
+            asked = [desk.asked(p, None, key) for p, key in zip(points, keys, strict=True)]
+            ids = [int(str(one.entry.opens), 16) for one in asked]
+            told = [desk.told(id_, float(rng.normal(1.0)), None) for id_ in ids]
+            for group in (asked, told):
+                outcomes = opened.append("prices", [entry for entry, _ in group])
+                replica.fold_own(zip(outcomes, (event for _, event in group), strict=True))
+
+
+def length(seconds: float) -> str:
+    """Short and long ledgers."""
+    rows: list[list[Any]] = []
+    with tempfile.TemporaryDirectory(dir=os.getcwd()) as folder:
+        for events in (SHORT, LONG):
+            store = str(Path(folder) / f"{events}.db")
+            fill(store, events)
+            with Server(store) as running:
+                shop, given = Shop(2), {"connections": CONNECTIONS, "seconds": seconds}
+                shop.keys(LONG)
+                asked = load(running.port, shop.asks(ENOUGH), **given)  # type: ignore[arg-type]
+                load(running.port, shop.tells(asked.bodies), connections=CONNECTIONS)
+                asked = load(running.port, shop.asks(ENOUGH), **given)  # type: ignore[arg-type]
+            rows.append([events, 1e6 / asked.rate, running.started_in])
+            print(rows[-1], flush=True)
+    times = [found / rows[0][1] for _, found, _ in rows]
+    limits = [None, LONGER], [None, SOON]
+    table = [
+        (events, took, ratio, most, started, soon)
+        for (events, took, started), ratio, most, soon in zip(rows, times, *limits, strict=True)
+    ]
+    columns = ("events", "µs per ask", "times short", "at most", "start, s", "below, s")
+    return f"""
+A server on a ledger of SQLite with so many events, half of them payoffs: the time per decision
+from {CONNECTIONS} connections, and the time from the start of the process until `/readyz` says so.
+
+{Table.of(columns, table).markdown()}
+"""
+
+
+PARTS = {"Requests": requests, "Batches": batches, "Workers": workers, "Long ledgers": length}
+
+
+def main() -> None:
+    """Measure, and print or write the sections."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    words = {heading.split()[-1].lower(): heading for heading in PARTS}
+    parser.add_argument("--part", choices=words, action="append")
+    parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    for word in options.part or words:
+        text = PARTS[words[word]](options.seconds)
+        text += f"\n`python -m benchmarks.service --part {word} --write` on {machine()}.\n"
+        print(text)
+        if options.write:
+            put(words[word], text)
+
+
+if __name__ == "__main__":
+    main()
