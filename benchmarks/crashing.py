@@ -33,7 +33,9 @@ from continuarm.store.records import Record
 __all__ = ["NAME", "Acknowledged", "check", "crash", "payoff_of"]
 
 NAME = "prices"
-LONGEST = 0.2  # seconds until a worker is killed
+LONGEST = 0.1  # seconds until a worker is killed
+OFTEN = 0.9  # of them have answered something by then; the others are killed as they begin
+PATIENCE = 60.0
 LANES = 6  # requests at once
 BATCH = 3  # decisions of a request
 
@@ -92,6 +94,18 @@ async def _work(address: str, pipe: int, seed: int, open_: list[str]) -> None:
     await asyncio.gather(*lanes)
 
 
+async def _warm_up() -> None:
+    """Compile everything, and leave no thread behind: then a fork is ready at once."""
+    store = open_store(":memory:")
+    begun(policy(), store, NAME)
+    running = Running(store, NAME, 60.0)
+    [found] = await running.ask([[20.0, 10.0]], None, ["1"])
+    assert not isinstance(found, ContinuarmError)
+    await running.close_all([running.desk.told(found.id, 1.0, None)])
+    running.close()
+    Replica(store, NAME).catch_up()
+
+
 class Worker:
     """A forked process, and what it acknowledges."""
 
@@ -105,8 +119,10 @@ class Worker:
                 os._exit(3)
         os.close(writes)
 
-    def hear(self, acknowledged: Acknowledged, seconds: float) -> None:
-        """Note what it says for a while."""
+    def hear(self, acknowledged: Acknowledged, seconds: float, *, speaks_first: bool) -> None:
+        """Note what it says for a while, which begins now or when it has said something."""
+        if speaks_first:
+            assert select.select([self.reads], [], [], PATIENCE)[0], "a worker must answer"
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             if select.select([self.reads], [], [], left)[0]:
@@ -134,8 +150,7 @@ def crash(address: str, kills: int, workers: int = 1, seed: int = 0) -> Acknowle
 
     Call it in a process without threads that has no store open.
     """
-    made = policy()
-    made.tell(made.ask([20, 10]), 1.0)  # all is compiled before the first fork
+    asyncio.run(_warm_up())
     if os.fork() == 0:
         with closing(open_store(address)) as store:
             begun(policy(), store, NAME)
@@ -145,7 +160,8 @@ def crash(address: str, kills: int, workers: int = 1, seed: int = 0) -> Acknowle
     running = [Worker(address, k, []) for k in range(workers)]
     for k in range(kills):
         for worker in running:
-            worker.hear(acknowledged, rng.uniform(0.0, LONGEST) / workers)
+            seconds, first = rng.uniform(0.0, LONGEST / workers), rng.random() < OFTEN
+            worker.hear(acknowledged, seconds, speaks_first=first)
         running.pop(0).kill(acknowledged)
         open_ = [id_ for id_ in acknowledged.asked.values() if id_ not in acknowledged.told]
         running.append(Worker(address, 10_000 * seed + workers + k, open_[-50:]))
