@@ -157,6 +157,24 @@ def test_a_term_that_enters_is_as_if_it_had_been_there(dx: int, dy: int, kind: i
 
 
 @pytest.mark.parametrize(("dx", "dy"), SHAPES)
+def test_when_one_degree_enters_what_is_known_of_the_next_is_kept(dx: int, dy: int) -> None:
+    surface = Growing(dx, dy, enter_lead=1e6)
+    surface.play(3 * rs.size(surface.cfg), bend=0.4)
+    for _ in range(2):  # P_2 and, as nothing is told between, P_3 by what is known of it already
+        enter(surface.cfg, surface.row, 0, NEXT)
+    p = int(surface.row[layout.SIZE])
+    phis = [surface.features(u, y) for u, y, *_ in surface.observed]
+    weights = [w for *_, w in surface.observed]
+    a, _ = normal(phis, weights, weights, np.zeros(p))
+    r = dense(surface.cfg, surface.row)[0]
+    begin = int(layout.first_of(surface.row) + surface.cfg.terms + dx * surface.cfg.varying)
+    third = np.arange(begin + dy, begin + 2 * dy)
+    rest = np.delete(np.arange(p), third)
+    found = (r.T @ r)[np.ix_(rest, third)]
+    np.testing.assert_allclose(found, a[np.ix_(rest, third)], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(("dx", "dy"), SHAPES)
 def test_moving_a_column_changes_nothing_else(dx: int, dy: int) -> None:
     surface = Growing(dx, dy, enter_lead=1e6)
     surface.play(2 * rs.size(surface.cfg))

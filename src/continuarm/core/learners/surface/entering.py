@@ -2,7 +2,7 @@
 
 import math
 
-from continuarm.core.compiling import Array, compiled, compiled_large, fill
+from continuarm.core.compiling import Array, compiled, compiled_large, copy_into, fill
 from continuarm.core.learners.surface.candidates import columns, restart_candidates
 from continuarm.core.learners.surface.layout import (
     DEGREES,
@@ -11,6 +11,7 @@ from continuarm.core.learners.surface.layout import (
     ITS_LEAD,
     ITS_SQUARES,
     LINEAR,
+    NEXT,
     OF_BASELINE,
     SIZE,
     SQUARE,
@@ -48,10 +49,7 @@ def enter(cfg: ResponseSurfaceConfig, row: Array, i: int, kind: int) -> float:
         here += n - a + 1
         its += length + 1
     row[SQUARES], row[DEGREES] = row[k + ITS_SQUARES], row[k + ITS_DEGREES]
-    fill(row[cross(cfg, p) : cross(cfg, p + n)], 0.0)
-    for other in range(p):
-        begin = cross(cfg, other) + column
-        fill(row[begin : begin + n], 0.0)
+    _look_ahead(cfg, row, i, kind, column)
     place = _place(cfg, row, i, of_slopes)
     for a in range(n):
         move_left(cfg, row, p + a, place + a)
@@ -63,6 +61,29 @@ def enter(cfg: ResponseSurfaceConfig, row: Array, i: int, kind: int) -> float:
     lead = row[k + ITS_LEAD]
     restart_candidates(cfg, row)
     return float(lead)
+
+
+@compiled_large
+def _look_ahead(cfg: ResponseSurfaceConfig, row: Array, i: int, kind: int, column: int) -> None:
+    """Let the rows say of the next candidates what they know.
+
+    If one degree has entered, the second of two is the next. Of a degree that nobody has looked at
+    they know nothing.
+    """
+    dy, n, its = cfg.dy, columns(cfg, kind), its_triangle(cfg, i, kind)
+    p = size_of(row) - n
+    fill(row[cross(cfg, p) : cross(cfg, p + n)], 0.0)
+    for k in range(p):
+        begin = cross(cfg, k) + column
+        if kind == NEXT:
+            copy_into(row[begin : begin + dy], row[begin + dy : begin + 2 * dy])
+            begin += dy
+        fill(row[begin : begin + n], 0.0)
+    if kind == NEXT:
+        for a in range(dy):
+            begin = cross(cfg, p + a) + column
+            copy_into(row[begin : begin + dy], row[its + dy - a : its + 2 * dy - a])
+            its += 2 * dy - a + 1
 
 
 @compiled
