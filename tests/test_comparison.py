@@ -9,10 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 import continuarm as ca
+from benchmarks import recommended_page
 from continuarm.cli import cli
 from continuarm.errors import SettingsError
 from continuarm.lab.comparison import Choices
-from continuarm.lab.measures import ratio
+from continuarm.lab.measures import Interval, ratio
 from continuarm.lab.specs import parse
 
 WORLDS = {"two-communities": ca.problem("two-communities")}
@@ -288,3 +289,16 @@ def test_a_list_takes_a_name_with_its_settings() -> None:
         [("static-kwsa", {"bins": 4}), "fixed"], ["plane"], horizons=[100], replications=2
     )
     assert [score.policy for score in found.scores] == ["static-kwsa bins=4", "fixed"]
+
+
+def test_the_page_marks_a_limit_that_is_missed_and_names_where_the_centre_costs_less() -> None:
+    found = {(0.3, 0.2, 0.4): "holds, not surely", (0.3, 0.25, 0.33): "holds"}
+    found |= {(0.36, 0.3, 0.42): "**missed**, not surely", (0.4, 0.36, 0.44): "**missed**"}
+    for interval, said in found.items():
+        assert recommended_page.verdict(Interval(*interval), 1 / 3) == said
+    suite = {
+        name: {"scores": [{"policy": "recommended", "regret": regret}]}
+        for name, regret in (("plane", [3.0, 5.0]), ("hard", [7.0, 9.0]), ("edge", [6.0, 6.0]))
+    }
+    centre = {"plane": 3.9, "hard": 8.5, "edge": 5.0}
+    assert recommended_page.cheaper_at_the_centre(suite, centre) == "`plane`, `edge`"

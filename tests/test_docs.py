@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import continuarm as ca
+from benchmarks import tutorial
 from continuarm.cli import cli
 from continuarm.live.named import names
 from continuarm.live.named.by_name import maker_of
@@ -90,8 +91,19 @@ def test_a_docstring_becomes_markdown() -> None:
     )
 
 
+@pytest.mark.parametrize("page", tutorial.PAGES, ids=lambda page: page.stem)
+def test_a_step_of_the_tutorial_runs_and_prints_what_it_shows(page: Path) -> None:
+    """But for the numbers, which `python -m benchmarks.tutorial` writes."""
+    text = page.read_text()
+    printed = [re.sub(r"[-+\d.,]+", "#", output) for output in tutorial.printed(text)]
+    assert printed == [re.sub(r"[-+\d.,]+", "#", output) for output in tutorial.shown(text)]
+
+
+OTHERS = [page for page in PAGES if page not in tutorial.PAGES]
+
+
 @pytest.mark.parametrize(
-    "page", [ROOT / "README.md", *PAGES], ids=lambda page: str(page.relative_to(ROOT))
+    "page", [ROOT / "README.md", *OTHERS], ids=lambda page: str(page.relative_to(ROOT))
 )
 def test_the_python_of_a_page_runs(page: Path, tmp_path: Path) -> None:
     code = "\n".join(blocks(page, "python"))

@@ -160,3 +160,21 @@ def test_a_policy_of_your_own_is_told_late_too() -> None:
 
     ca.simulate(Counting, WORLD.with_feedback(delay=10), horizon=30, rng=0)
     assert told == list(range(11, 31))
+
+
+def test_titles_say_delay_and_loss_and_two_runs_have_no_band() -> None:
+    world = ca.problem("two-communities")
+    late = world.with_feedback(delay=100, lost=0.2)
+    for problem, said in ((world, ""), (late, "delay 100, 0.2 of payoffs lost")):
+        run = ca.simulate("fixed", problem, horizon=200, replications=2, rng=0)
+        assert run.feedback == said
+        (axes,) = run.plot().axes
+        assert said in axes.get_title()
+        assert said in run.title
+        assert "band" not in axes.get_title()
+        assert not axes.collections
+    (axes,) = ca.simulate("fixed", world, horizon=200, replications=3, rng=0).plot().axes
+    assert "95 % band" in axes.get_title()
+    assert len(axes.collections) == 1
+    random = world.with_feedback(delay=lambda rng, n: rng.integers(0, 9, n))
+    assert random.feedback.in_words == "random delays"

@@ -31,6 +31,7 @@ class Result:
         of its own, same shape; NaN for a policy that cannot recommend.
     seconds : wall time of the runs, without import and compiling.
     policies : the policies as they ended, one per replication.
+    feedback : how late payoffs came and how many were lost, in words; empty: at once, and none.
     """
 
     policy: str
@@ -42,6 +43,7 @@ class Result:
     recommend_regret: Array
     seconds: float
     policies: list[Any]
+    feedback: str = ""
 
     def __repr__(self) -> str:
         error = "" if self.replications < 2 else f" ± {self.standard_error[-1]:.4g}"
@@ -54,7 +56,8 @@ class Result:
     def title(self) -> str:
         """Which policy, on which problem, how often and how long."""
         times = f"{self.replications} replication{'' if self.replications == 1 else 's'}"
-        return f"{self.policy} on {self.problem}, {times} of {self.horizon:,} decisions"
+        late = f" ({self.feedback})" if self.feedback else ""
+        return f"{self.policy} on {self.problem}{late}, {times} of {self.horizon:,} decisions"
 
     @property
     def mean(self) -> Array:

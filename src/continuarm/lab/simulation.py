@@ -105,6 +105,7 @@ def simulate(
         recommend_regret=np.array([curve.recommend_regret for curve in curves]),
         seconds=time.perf_counter() - started,
         policies=policies,
+        feedback=problem.feedback.in_words,
     )
 
 

@@ -28,6 +28,13 @@ class Feedback(NamedTuple):
         """Whether each payoff is there before the next decision."""
         return self.delay == 0 and self.lost == 0.0
 
+    @property
+    def in_words(self) -> str:
+        """As titles say it, `delay 100, 0.2 of payoffs lost`; empty where all come at once."""
+        delay = "random delays" if callable(self.delay) else f"delay {self.delay:,}"
+        parts = [delay] if self.delay != 0 else []
+        return ", ".join([*parts, f"{self.lost:.3g} of payoffs lost"] if self.lost else parts)
+
     def draw(self, rng: np.random.Generator, n: int) -> NDArray[np.int64]:
         """The delays of the next `n` payoffs; NEVER for one that is lost."""
         lost = rng.random(n) < self.lost

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 __all__ = ["ratio_dots", "regret_curves"]
 
 
+FEW = 2  # an interval of so few runs has one degree of freedom, and says nothing
+
+
 class Drawable(Protocol):
     """What a curve needs to know of a result."""
 
@@ -25,6 +28,9 @@ class Drawable(Protocol):
 
     @property
     def problem(self) -> str: ...
+
+    @property
+    def feedback(self) -> str: ...
 
     @property
     def replications(self) -> int: ...
@@ -46,14 +52,14 @@ def regret_curves(results: Sequence[Drawable], path: str | Path | None = None) -
     for i, result in enumerate(results):
         _curve(axes, result, COLOURS[i % len(COLOURS)], STYLES[i % len(STYLES)])
     axes.set(xscale="log", yscale="log", xlabel="decisions", ylabel="cumulative regret")
-    problems = sorted({result.problem for result in results})
+    problems = sorted({", ".join(filter(None, (r.problem, r.feedback))) for r in results})
     runs = sorted({result.replications for result in results})
-    axes.set_title(
-        f"{', '.join(problems)}: mean of {', '.join(map(str, runs))} runs, 95 % band", fontsize=10
-    )
+    band = ", 95 % band" if max(runs) > FEW else ""
+    title = f"{'; '.join(problems)}: mean of {', '.join(map(str, runs))} runs{band}"
+    axes.set_title(title, fontsize=10)
     axes.grid(True, which="major", color="0.9")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=9)
+    figure.legend(frameon=False, fontsize=9, loc="outside lower center", ncols=2)
     if path is not None:
         write(figure, path)
     return figure
@@ -65,7 +71,7 @@ def _curve(axes: Any, result: Drawable, colour: str, style: str) -> None:
     t = result.checkpoints[shown]
     label = result.policy if shown.any() else f"{result.policy} (0)"
     axes.plot(t, mean[shown], color=colour, linestyle=style, label=label)
-    if result.replications > 1:
+    if result.replications > FEW:
         half = stats.t.ppf(0.975, result.replications - 1) * result.standard_error[shown]
         low = np.maximum(mean[shown] - half, mean[shown] * 1e-3)
         axes.fill_between(t, low, mean[shown] + half, color=colour, alpha=0.2, linewidth=0)
