@@ -24,7 +24,8 @@ def test_what_was_learned_along_a_context_is_what_explain_says(served: ca.Policy
     table = ca.plots.learned_table(served, "income", at={"age": 37}, points=5)
     assert table.columns[0] == "income"
     assert len(table.rows) == 10
-    for income, coordinate, learned, peak, error, today in table.rows:
+    for income, coordinate, learned, peak, error, today, guards in table.rows:
+        assert guards == ""
         found, j = served.explain([37, income]), DECISION.names.index(coordinate)
         assert [learned, peak, error, today] == [
             found[key][j] for key in ("centre", "peak", "peak_error", "start")
@@ -37,7 +38,8 @@ def test_bins_cover_the_map_once_and_have_the_colour_that_was_asked_for(
 ) -> None:
     table, area = ca.plots.bins_table(served, colour=colour), 0.0
     bins = {one.id: one for one in served.bins()}
-    for number, left, right, low, high, value in table.rows:
+    for number, left, right, low, high, guards, value in table.rows:
+        assert guards == ""
         one = bins.pop(number)
         area += (right - left) / 72 * (high - low) / 2.5e5
         middle = served.expected(0.5 * (one.low + one.high), [one.best])
@@ -59,7 +61,8 @@ def test_the_expected_payoff_has_its_slope_its_peak_and_its_noise() -> None:
         price = rng.uniform(0, 10)
         policy.tell(policy.ask(), 5.0 - 0.1 * (price - 6.0) ** 2 + rng.normal(), value=[price])
     table = ca.plots.payoff_table(policy)
-    price, mean, error, tried = np.array(table.rows, float).T
+    price, mean, error, tried, allowed = np.array(table.rows, float).T
+    assert allowed.all()
     assert (abs(mean - 5.0 + 0.1 * (price - 6.0) ** 2) < 4.0 * error).all()
     assert 0.5 / np.sqrt(400) < error.min() < 2.0 / np.sqrt(400)
     assert tried[1:-1].all()
@@ -194,6 +197,31 @@ def test_every_figure_is_drawn_whatever_was_learned(served: ca.Policy, tmp_path:
             policy.plot_learned(path=files["f"])
         assert all(file.stat().st_size > 5000 for file in files.values() if file.exists())
     assert len(list(tmp_path.iterdir())) == 29
+
+
+def test_figures_show_what_guards_have_set(tmp_path: Path) -> None:
+    """Higher prices pay more; near the start is 4.3 at most, and 5.2 together with the fee."""
+    box = ca.Box([1.0, 0.0], [9.0, 4.0], names=["price", "fee"], spacing={"price": 0.5})
+    decision, rng = ca.Polytope(box, ["price + fee <= 5.2"]), np.random.default_rng(0)
+    context, start = ca.Box([0.0], [1.0], names=["x"]), {"price": 3.3, "fee": 1.0}
+    policy = ca.SurfaceSampling(context, decision, start=start, max_move={"price": 1.0}, rng=1)
+    for x in rng.random(200):
+        asked = policy.ask([x])
+        policy.tell(asked, float(asked.value[0] - (asked.value[1] - 1.0) ** 2))
+    policy.freeze(policy.bins()[0])
+    [(*_, guards, best)] = ca.plots.bins_table(policy, colour="price").rows
+    assert "max_move" in guards
+    assert guards.endswith("freeze")
+    assert best == policy.recommend([0.5])[0] == 4.0
+    assert all("freeze" in row[-1] for row in ca.plots.learned_table(policy, points=3).rows)
+    for price, *_, allowed in ca.plots.payoff_table(policy, [0.5], "price").rows:
+        fee = policy.recommend([0.5])[1]
+        assert allowed == (2.3 - 1e-9 <= price <= min(4.3, 5.2 - fee) + 1e-9)
+    policy.plot_bins(path=tmp_path / "a.png")
+    policy.plot_learned(path=tmp_path / "b.png")
+    policy.plot_payoff([0.5], path=tmp_path / "c.png")
+    policy.plot_payoff([0.5], "price", path=tmp_path / "d.png")
+    assert all(file.stat().st_size > 5000 for file in tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from continuarm.core.compiling import Array
 from continuarm.core.draws import Key
 from continuarm.core.entries import OUTSIDE
 from continuarm.core.learners.protocol import LearnerOptions
-from continuarm.core.model import NO_RULE, At, Limits, Model, NothingAllowed, Rule
+from continuarm.core.model import NO_RULE, At, Limits, Model, ModelBin, NothingAllowed, Rule
 from continuarm.core.partitions.protocol import PartitionOptions
 from continuarm.core.request import ALONE, EMPTY, FREE, FROZEN, INCUMBENT, NOTHING
 from continuarm.errors import InputError
@@ -100,6 +100,10 @@ class Deciding:
         """What `recommend` follows, and then, if there is another, what it stays near to."""
         start = self.incumbent.numbers
         return [(start, self.model.rules(self.limits, self.start_at))]
+
+    def bins(self) -> list[ModelBin]:
+        """The bins, with the best decision known in the middle of each."""
+        return self.model.bins(self.limits, self.start_at)
 
     @property
     def takes_values(self) -> bool:

@@ -107,6 +107,8 @@ def explained(known: Known) -> Explanation:
         "names": list(decision.names),
         "box": [decision.low.tolist(), decision.high.tolist()],
         "allowed": allowed(case).tolist(),
+        "limits": None if case.limits is None else case.limits.tolist(),
+        "frozen": case.frozen,
         "guards": [guard._asdict() for guard in active_guards(case)],
     }
     if "slope_error" in whole:

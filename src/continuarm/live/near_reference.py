@@ -17,7 +17,7 @@ from continuarm.core.compiling import Array
 from continuarm.core.draws import Key
 from continuarm.core.fitting import misfit
 from continuarm.core.learners.protocol import empty_pool
-from continuarm.core.model import Limits, Model
+from continuarm.core.model import Limits, Model, ModelBin
 from continuarm.core.state import State
 from continuarm.errors import SavedFileError, SettingsError
 from continuarm.live.deciding import Beginning, Rules, Seat
@@ -133,6 +133,15 @@ class LifeNearReference(Life):
         """The numbers behind a decision for a context."""
         found = super().explain(context, self.near(context, within, start), start)
         return found | {"reference": self.reference_at(context, start).tolist()}
+
+    def bins(self) -> list[ModelBin]:
+        """The bins, with the best decision known near the reference in the middle of each."""
+        context, own, found = self.beginning.context, self.incumbent.own, super().bins()
+        for k, one in enumerate(found):
+            middle = context.from_unit(0.5 * (one.low + one.high))[None, :]
+            starts = None if own is None else own.at(middle[0])[None, :]
+            found[k] = one._replace(best=self.recommend(middle, None, starts)[0])
+        return found
 
     def rules(self) -> list[Rules]:
         """What `recommend` follows, and then, if there is another, what it stays near to."""

@@ -390,7 +390,7 @@ class Policy(Plotted):
         ]
 
     def _bins(self) -> tuple[list[ModelBin], dict[int, int], list[int]]:
-        found = self._life.model.bins(self._life.limits, self._life.start_at)
+        found = self._life.bins()
         return found, dict(self._life.asked_of), numbered_bins.frozen(self._life.model.state)
 
     def stats(self) -> Stats:

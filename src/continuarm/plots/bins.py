@@ -8,7 +8,7 @@ import numpy as np
 
 from continuarm.core.compiling import Array
 from continuarm.errors import InputError
-from continuarm.plots.canvas import MUTED, begun, finished
+from continuarm.plots.canvas import MUTED, SET_BY, begun, finished, says_of
 from continuarm.plots.subject import (
     Subject,
     Values,
@@ -17,6 +17,7 @@ from continuarm.plots.subject import (
     name_axis,
     names_of,
     others,
+    set_by,
     wrapped,
 )
 from continuarm.table import Table
@@ -39,6 +40,8 @@ def bins_table(
 ) -> Table:
     """A row per bin that holds the other contexts at their values: its edges, and its colour.
 
+    *Set by* are the guards that set the best decision in its middle, among them `freeze`.
+
     colour : `"visits"` (payoffs learned), `"payoff"` (expected of its best decision, in its
         middle), or the name of a coordinate of the decision (its best, there).
     """
@@ -53,9 +56,10 @@ def bins_table(
     for one in policy.bins():
         if all(_holds(one, context.high, point, i) for i in held):
             edges = [float(edge) for i in shown for edge in (one.low[i], one.high[i])]
-            rows.append((one.id, *edges, _value(policy, one, colour)))
+            guards = set_by(policy.explain(0.5 * (one.low + one.high)))
+            rows.append((one.id, *edges, guards, _value(policy, one, colour)))
     sides = [f"{context.names[i]} {end}" for i in shown for end in ("from", "to")]
-    return Table.of(("bin", *sides, colour), rows)
+    return Table.of(("bin", *sides, "set by", colour), rows)
 
 
 def _shown(policy: Subject, given: str | Sequence[str] | None) -> list[int]:
@@ -123,7 +127,8 @@ def plot_bins(
     counted = "1 bin" if len(table.rows) == 1 else f"{len(table.rows):,} bins"
     white = "; white: not visited yet" if _covered(policy, table, shown) < 1.0 - 1e-9 else ""
     grey = "; grey: not known" if any(row[-1] is None for row in table.rows) else ""
-    title = f"{counted}{f' at {held}' if held else ''}{white}{grey}"
+    numbers = ", with their numbers" if 1 < len(table.rows) <= FEW else ""
+    title = f"{counted}{f' at {held}' if held else ''}{numbers}{white}{grey}"
     axes.set_title(wrapped(title, 76), fontsize=10)
     return finished(figure, path)
 
@@ -132,7 +137,7 @@ def _covered(policy: Subject, table: Table, shown: Sequence[int]) -> float:
     """The part of the map that bins cover."""
     sides = [policy.context.span[i] for i in shown]
     total = 0.0
-    for _, *edges, _ in table.rows:
+    for _, *edges, _, _ in table.rows:
         parts = [(edges[2 * k + 1] - edges[2 * k]) / side for k, side in enumerate(sides)]
         total += float(np.prod(parts))
     return total
@@ -148,7 +153,7 @@ def _draw(figure: "Figure", axes: Any, table: Table, shown: int, meaning: str) -
     from matplotlib.collections import PolyCollection
 
     corners, values = [], []
-    for _, *edges, value in table.rows:
+    for _, *edges, _, value in table.rows:
         left, right = edges[:2] if shown else (0.0, 1.0)
         low, high = edges[2:4] if shown > 1 else (0.0, 1.0)
         corners.append([(left, low), (right, low), (right, high), (left, high)])
@@ -156,6 +161,7 @@ def _draw(figure: "Figure", axes: Any, table: Table, shown: int, meaning: str) -
     colours = colormaps["viridis"].with_extremes(bad="0.8")  # grey: nobody knows
     boxes = PolyCollection(corners, array=np.array(values), cmap=colours, edgecolor="white")
     axes.add_collection(boxes)
+    _hatch(figure, axes, corners, [str(row[-2]).split(", ") for row in table.rows])
     if np.isfinite(values).any():
         if np.nanmin(values) == np.nanmax(values):  # one colour, and a scale around it
             half = 0.5 * abs(np.nanmin(values)) or 0.5
@@ -177,3 +183,19 @@ def _draw(figure: "Figure", axes: Any, table: Table, shown: int, meaning: str) -
                 color="black" if bright else "white",
                 clip_on=True,
             )
+
+
+def _hatch(figure: "Figure", axes: Any, corners: list[Any], guards: list[list[str]]) -> None:
+    """Hatch the bins whose best decision a guard has set, each guard in its own way."""
+    from matplotlib.collections import PolyCollection
+    from matplotlib.patches import Patch
+
+    marks = []
+    for guard, (_, hatch) in SET_BY.items():
+        held = [box for box, names in zip(corners, guards, strict=True) if guard in names]
+        if held:
+            look: dict[str, Any] = {"facecolor": "none", "edgecolor": "0.7", "hatch": hatch}
+            axes.add_collection(PolyCollection(held, linewidth=0, **look))
+            marks.append(Patch(label=says_of(guard), **look))
+    if marks:
+        figure.legend(handles=marks, loc="outside upper right", ncols=3, frameon=False, fontsize=9)

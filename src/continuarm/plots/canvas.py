@@ -9,9 +9,26 @@ from continuarm.drawing import COLOURS, check_path, figure_class, write
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["LEARNED", "MUTED", "TODAY", "begun", "finished", "frame", "legend_below", "say"]
+__all__ = [
+    "LEARNED",
+    "MUTED",
+    "SET_BY",
+    "TODAY",
+    "begun",
+    "finished",
+    "frame",
+    "legend_below",
+    "say",
+    "says_of",
+]
 
 LEARNED, TODAY, MUTED = COLOURS[0], COLOURS[1], "0.45"
+# How a figure marks what a guard has set: a colour, and a hatching.
+SET_BY = {
+    "max_move": (COLOURS[4], ".."),
+    "coupled limits": (COLOURS[3], "xx"),
+    "freeze": (COLOURS[5], "//"),
+}
 
 
 def begun(path: str | Path | None, width: float, height: float) -> "Figure":
@@ -46,10 +63,15 @@ def legend_below(figure: "Figure", panels: Iterable[Any]) -> None:
         named.values(),
         named.keys(),
         loc="outside lower center",
-        ncols=3,
+        ncols=3 if len(named) <= 3 else 2,
         frameon=False,
         fontsize=9,
     )
+
+
+def says_of(guard: str) -> str:
+    """What a legend says of a guard that has set a decision."""
+    return "frozen" if guard == "freeze" else f"set by {guard}"
 
 
 def say(axes: Any, text: str) -> None:

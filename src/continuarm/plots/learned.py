@@ -6,9 +6,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from continuarm.box import Box
+from continuarm.core.compiling import Array
 from continuarm.errors import InputError
-from continuarm.plots.canvas import LEARNED, TODAY, begun, finished, frame, legend_below
-from continuarm.plots.subject import Subject, Values, dimension, filled, name_axis, others, wrapped
+from continuarm.plots.canvas import (
+    LEARNED,
+    SET_BY,
+    TODAY,
+    begun,
+    finished,
+    frame,
+    legend_below,
+    says_of,
+)
+from continuarm.plots.subject import (
+    Subject,
+    Values,
+    dimension,
+    filled,
+    name_axis,
+    others,
+    set_by,
+    wrapped,
+)
 from continuarm.table import Table
 
 if TYPE_CHECKING:
@@ -16,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["learned_table", "plot_learned"]
 
-COLUMNS = ("coordinate", "learned", "payoffs point to", "standard error", "today")
+COLUMNS = ("coordinate", "learned", "payoffs point to", "standard error", "today", "set by")
 MOST_PANELS = 6
 SURE = 2.0  # standard errors
 
@@ -35,7 +54,8 @@ def learned_table(
         found = policy.explain(point)
         unknown = [None] * len(names)
         peaks, errors = found.get("peak", unknown), found.get("peak_error", unknown)
-        parts = zip(names, found["centre"], peaks, errors, found["start"], strict=True)
+        guards = [set_by(found)] * len(names)
+        parts = zip(names, found["centre"], peaks, errors, found["start"], guards, strict=True)
         rows += [(float(x), *part) for part in parts]
     return Table.of((context.names[i], *COLUMNS), rows)
 
@@ -74,15 +94,41 @@ def plot_learned(
 
 def _draw(axes: Any, table: Table, decision: Box, j: int) -> None:
     rows = [row for row in table.rows if row[1] == decision.names[j]]
-    numbers = np.array([[np.nan if n is None else n for n in (r[0], *r[2:])] for r in rows], float)
-    x, learned, peak, error, today = numbers.T
+    wanted = [[np.nan if n is None else n for n in (r[0], *r[2:-1])] for r in rows]
+    x, learned, peak, error, today = np.array(wanted, float).T
+    steps = "steps-mid" if decision.spacing[j] else "default"
     low, high = peak - SURE * error, peak + SURE * error
     edges = decision.low[j], decision.high[j]
     band = "where payoffs put the best (± 2 standard errors)"
     if np.isfinite(error).any():
         low, high = np.clip(low, *edges), np.clip(high, *edges)
         axes.fill_between(x, low, high, color=LEARNED, alpha=0.18, linewidth=0, label=band)
+    if np.isnan(error).any():
+        _say_unknown(axes, x, np.isnan(error))
+    for guard, (colour, _) in SET_BY.items():
+        here = np.array([guard in row[-1].split(", ") for row in rows])
+        if here.any():
+            line = np.where(here, learned, np.nan)
+            wide: dict[str, Any] = {"color": colour, "linewidth": 8, "alpha": 0.5}
+            axes.plot(x, line, drawstyle=steps, label=says_of(guard), zorder=1.9, **wide)
     axes.plot(x, today, color=TODAY, linestyle="--", label="done today")
-    axes.plot(x, learned, color=LEARNED, linewidth=2, label="best known")
+    axes.plot(x, learned, color=LEARNED, linewidth=2, drawstyle=steps, label="best known")
     frame(axes)
     name_axis(axes.yaxis, decision, j, 24)
+
+
+def _say_unknown(axes: Any, x: Array, unknown: Array) -> None:
+    """Hatch where payoffs do not show yet where the best lies: it may be anywhere in the box."""
+    axes.fill_between(
+        x,
+        0.0,
+        1.0,
+        where=unknown,
+        step="mid",
+        transform=axes.get_xaxis_transform(),
+        facecolor="none",
+        edgecolor="0.85",
+        hatch="\\\\",
+        linewidth=0,
+        label="payoffs do not show yet where it lies",
+    )

@@ -1,11 +1,12 @@
 """The expected payoff over one or two coordinates of the decision, with what was tried."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from continuarm.box import Box
 from continuarm.core.compiling import Array
 from continuarm.errors import InputError
 from continuarm.plots.canvas import (
@@ -28,6 +29,7 @@ from continuarm.plots.subject import (
     others,
     wrapped,
 )
+from continuarm.sets import Polytope
 from continuarm.table import Table
 
 if TYPE_CHECKING:
@@ -37,6 +39,13 @@ __all__ = ["payoff_table", "plot_payoff"]
 
 POINTS = {1: 121, 2: 41}  # to a side
 SURE = 2.0  # standard errors
+FORBIDDEN: dict[str, Any] = {
+    "facecolor": "none",
+    "edgecolor": "0.6",
+    "hatch": "//",
+    "linewidth": 0,
+    "label": "not allowed by max_move or coupled limits",
+}
 UNKNOWN = "too little is known here yet,\nor the learner fits no payoff"
 
 
@@ -46,9 +55,10 @@ def payoff_table(
     over: str | Sequence[str] | None = None,
     at: Values = None,
 ) -> Table:
-    """The payoff expected along coordinates, its standard error, and whether it was tried there.
+    """The payoff expected along coordinates, whether that was tried, and whether it is allowed.
 
-    The others are held at `at`, by default at the best decision known. No rows: nobody knows.
+    Allowed is what coupled limits and `max_move` allow, whatever the spacing is. The others are
+    held at `at`, by default at the best decision known. No rows: nobody knows.
     """
     shown, best = _shown(policy, over), policy.explain(context)
     decision = policy.decision
@@ -62,11 +72,23 @@ def payoff_table(
         low, high = np.array(best["tried"])
         tried = ((low <= values) & (values <= high))[:, shown].all(axis=1)
         rows = [
-            (*place, *foreseen, bool(seen))
-            for place, foreseen, seen in zip(grid.tolist(), found.tolist(), tried, strict=True)
+            (*place, *foreseen, bool(seen), bool(may))
+            for place, foreseen, seen, may in zip(
+                grid.tolist(), found.tolist(), tried, _allowed(decision, best, values), strict=True
+            )
         ]
     names = [decision.names[j] for j in shown]
-    return Table.of((*names, "expected payoff", "standard error", "tried"), rows)
+    return Table.of((*names, "expected payoff", "standard error", "tried", "allowed"), rows)
+
+
+def _allowed(decision: Box, best: Mapping[str, Any], values: Array) -> Array:
+    """Whether coupled limits, and those near a reference, allow each of these decisions."""
+    low, high = best["limits"] or (decision.low, decision.high)
+    room = 1e-9 * decision.span
+    allowed = ((values >= low - room) & (values <= high + room)).all(axis=1)
+    if isinstance(decision, Polytope):
+        allowed &= (values @ decision.A.T <= decision.b + 1e-9 * abs(decision.b)).all(axis=1)
+    return np.asarray(allowed)
 
 
 def _shown(policy: Subject, over: str | Sequence[str] | None) -> list[int]:
@@ -115,6 +137,8 @@ def plot_payoff(
         name_axis(axes.yaxis, decision, shown[1], 40)
     point = filled(decision, at, np.array(found["centre"]))
     held, title = others(decision, point, shown), "Expected payoff"
+    if found["frozen"]:
+        title += " (its bin is frozen)"
     if policy.context.dim:
         title += f" for {others(policy.context, np.array(found['context']), [])}"
     axes.set_title(wrapped(f"{title}{f', {held}' if held else ''}", 76), fontsize=10)
@@ -124,7 +148,7 @@ def plot_payoff(
 
 
 def _curve(axes: Any, rows: Array, marks: dict[str, Array], j: int) -> None:
-    x, mean, error, tried = rows.T
+    x, mean, error, tried, allowed = rows.T
     inside = tried > 0.0
     axes.plot(x, mean, color=LEARNED, linestyle=":", label="beyond what was tried")
     low, high = mean - SURE * error, mean + SURE * error
@@ -138,6 +162,9 @@ def _curve(axes: Any, rows: Array, marks: dict[str, Array], j: int) -> None:
         room = max(float(np.ptp(near)), 1e-9 * np.abs(near).max(), 1e-300)
         axes.set_ylim(max(low.min(), near.min() - room), near.max() + 0.1 * room)
     axes.set_xlim(x[0], x[-1])
+    if not allowed.all():
+        ends = {"transform": axes.get_xaxis_transform(), "step": "mid"}
+        axes.fill_between(x, 0.0, 1.0, where=allowed == 0.0, **ends, **FORBIDDEN)
     frame(axes)
 
 
@@ -149,20 +176,28 @@ def _map(
     shown: Sequence[int],
     tried: Array,
 ) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     n = POINTS[2]
     x, y, mean = (rows[:, k].reshape(n, n) for k in range(3))
     inside = rows[:, 4].reshape(n, n) > 0.0
     if np.ptp(mean) > 0.0:  # far outside nothing is known: its colours would hide the rest
         deep = 2.0 * np.ptp(mean[inside]) if inside.sum() > 1 else np.ptp(mean)
-        levels = np.linspace(max(mean.max() - (deep or np.ptp(mean)), mean.min()), mean.max(), 14)
+        lowest = max(mean.max() - (deep or np.ptp(mean)), mean.min())
+        levels = MaxNLocator(13).tick_values(lowest, mean.max())
         filled_in = axes.contourf(x, y, mean, levels, cmap="viridis", extend="min")
-        figure.colorbar(filled_in, ax=axes, label="expected payoff", format="%.3g")
+        figure.colorbar(filled_in, ax=axes, label="expected payoff")
     else:
         say(axes, f"the same payoff everywhere: {mean[0, 0]:.4g}")
+    forbidden = rows[:, 5].reshape(n, n) == 0.0
+    if forbidden.any():
+        axes.contourf(x, y, forbidden, [0.5, 1.5], colors="none", hatches=["//"])
+        axes.fill_between([], [], **FORBIDDEN)
     (left, low), (right, high) = tried[:, shown]
+    _fade(axes, (x[0, 0], x[-1, 0], y[0, 0], y[0, -1]), (left, right, low, high))
     corners = [(left, low), (right, low), (right, high), (left, high), (left, low)]
     axes.plot(*np.array(corners).T, color="white", linewidth=2.5)
-    axes.plot(*np.array(corners).T, color="black", linewidth=1, label="tried so far")
+    axes.plot(*np.array(corners).T, color="black", linewidth=1, label="tried so far; pale: beyond")
     for (label, at), shape, colour in zip(marks.items(), "oX", (LEARNED, TODAY), strict=True):
         axes.plot(
             *at[shown],
@@ -176,3 +211,16 @@ def _map(
             zorder=5,
         )
     axes.tick_params(colors=MUTED, labelcolor="black")
+
+
+def _fade(axes: Any, box: Sequence[float], tried: Sequence[float]) -> None:
+    """Make what lies beyond what was tried pale: the fit says little there."""
+    west, east, south, north = box
+    left, right, low, high = tried
+    for a, b, c, d in (
+        (west, left, south, north),
+        (right, east, south, north),
+        (left, right, south, low),
+        (left, right, high, north),
+    ):
+        axes.fill_between([a, b], c, d, color="white", alpha=0.6, linewidth=0)

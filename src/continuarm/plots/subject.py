@@ -10,11 +10,12 @@ import numpy as np
 from continuarm.box import Box
 from continuarm.core.compiling import Array
 from continuarm.errors import InputError
+from continuarm.plots.canvas import SET_BY
 from continuarm.table import Table
 from continuarm.words import number_in_words
 
 __all__ = ["Subject", "Values", "dimension", "filled", "name_axis", "names_of", "others"]
-__all__ += ["wrapped"]
+__all__ += ["set_by", "wrapped"]
 
 Values = Mapping[str, float] | Sequence[float] | Array | None
 WIDE = 34  # characters of an axis' name in a line
@@ -53,6 +54,12 @@ def dimension(box: Box, name: str | None, role: str, default: int = 0) -> int:
 def is_file(name: object) -> bool:
     """Whether this looks like the file of a figure, given in place of a name."""
     return isinstance(name, Path) or str(name).endswith((".png", ".pdf", ".svg", ".jpg"))
+
+
+def set_by(explanation: Mapping[str, Any]) -> str:
+    """The guards that have set the best decision known, in the words of `explain`."""
+    held = [one["guard"] for one in explanation["guards"] if one["held"]]
+    return ", ".join(guard for guard in held if guard in SET_BY)
 
 
 def names_of(given: str | Sequence[str]) -> list[str]:
