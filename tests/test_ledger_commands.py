@@ -6,15 +6,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
-from threading import Thread
 
-import httpx
 import numpy as np
 import psycopg
 import pytest
-import uvicorn
 from click.testing import CliRunner, Result
 
 import continuarm as ca
@@ -27,10 +24,8 @@ from continuarm.ledger.replaying import replay
 from continuarm.ledger.replica import Replica
 from continuarm.live.limits import within_of
 from continuarm.live.policy import Policy
-from continuarm.service.app import application
-from continuarm.service.experiments import Experiments
 from continuarm.store import Store, open_store
-from tests.postgresql import free_port
+from tests.serving import served, until_ready
 from tests.worlds import ROOT
 
 AGE = ca.Box([18.0], [90.0], names=["age"])
@@ -69,24 +64,6 @@ def refused(*arguments: str, given: str | None = None) -> str:
 
 def new(**options: object) -> ca.Policy:
     return ca.SurfaceSampling(AGE, PRICE, rng=1, **options)  # type: ignore[arg-type]
-
-
-@contextmanager
-def served(store: Store) -> Iterator[httpx.Client]:
-    """The service in this process."""
-    app = application(Experiments(store), log=lambda line: None)
-    server = uvicorn.Server(uvicorn.Config(app, port=free_port(), log_level="error"))
-    thread = Thread(target=server.run)
-    thread.start()
-    try:
-        while not server.started:
-            assert thread.is_alive()
-            time.sleep(0.01)
-        with httpx.Client(base_url=f"http://127.0.0.1:{server.config.port}") as client:
-            yield client
-    finally:
-        server.should_exit = True
-        thread.join()
 
 
 def visit(shared: SharedPolicy, times: int, *, every: int = 1) -> list[ca.Decision]:
@@ -300,13 +277,6 @@ def test_another_version_takes_over_and_the_one_before_stops(address: str, store
         until_ready(old, 200)
         assert old.post(f"{HERE}/decisions", json=context).status_code == 200
     assert replay(store, "prices").difference is None
-
-
-def until_ready(server: httpx.Client, status: int) -> None:
-    until = time.monotonic() + 30.0
-    while server.get("/readyz").status_code != status:
-        assert time.monotonic() < until, f"/readyz must become {status}"
-        time.sleep(0.05)
 
 
 def test_a_server_of_another_version_goes_on_with_other_experiments(

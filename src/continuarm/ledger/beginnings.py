@@ -6,7 +6,7 @@ before is erased.
 
 import hashlib
 import json
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from continuarm.errors import StoreError, UnknownExperimentError
 from continuarm.ledger import version
@@ -59,15 +59,15 @@ def life_of(snapshot: Snapshot) -> Life:
     return life
 
 
-def entry_of_beginning(kept: Snapshot, since: int) -> Entry:
-    """That an experiment begins with a snapshot."""
-    return Entry(BEGAN, json.dumps(Began(*kept[:3], since)._asdict()))
+def entry_of_beginning(kept: Snapshot, since: int, **more: Any) -> Entry:
+    """That an experiment begins with a snapshot; `more` is noted with it."""
+    return Entry(BEGAN, json.dumps(Began(*kept[:3], since)._asdict() | more))
 
 
-def begin(store: Store, name: str, life: Life) -> None:
+def begin(store: Store, name: str, life: Life, **more: Any) -> None:
     """Let an experiment begin with this state, if it has not begun."""
     kept = store.keep(name, snapshot_of(life, 1))
-    store.append(name, [entry_of_beginning(kept, 1)], onto=0)
+    store.append(name, [entry_of_beginning(kept, 1, **more)], onto=0)
 
 
 def began(store: Store, name: str) -> Began:

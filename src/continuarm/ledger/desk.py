@@ -134,11 +134,11 @@ class Desk:
         """A copy of the policy as it is now, to look into."""
         return Policy.of_life(self.replica.life.copy(), name=self.replica.name)
 
-    def steered(self, verb: str, *given: Any) -> list[Written]:
+    def steered(self, verb: str, *given: Any, **options: Any) -> list[Written]:
         """What a verb that steers a policy, such as `pause`, would do."""
         policy, happened = self.policy(), list[events.Event]()
         policy.listen(happened.append)
-        getattr(policy, verb)(*given)
+        getattr(policy, verb)(*given, **options)
         return [_written(event) for event in happened]
 
     def closed(self, entry: Entry, outcome: Outcome) -> None:

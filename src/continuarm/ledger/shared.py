@@ -7,20 +7,22 @@ answers when that is durable. Nobody leads, and one that dies leaves nothing stu
 import json
 import os
 import time
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from continuarm.core.compiling import Array
-from continuarm.errors import SettingsError
+from continuarm.errors import ExperimentConflictError, SettingsError
 from continuarm.ledger.beginnings import begin
 from continuarm.ledger.desk import Desk, Written, checked_key
 from continuarm.ledger.entries import TIME_PASSED
 from continuarm.ledger.groups import Groups
 from continuarm.ledger.replica import SNAPSHOT_EVERY, Replica
+from continuarm.ledger.succession import succeeding
 from continuarm.live import state
 from continuarm.live.decision import Bin, Decision
 from continuarm.live.gate import Gate, keep_through_forks
+from continuarm.live.guarded import Changes
 from continuarm.live.inputs import Context, Contexts
 from continuarm.live.life import Life
 from continuarm.live.limits import Given, Within, within_of
@@ -35,10 +37,7 @@ SETTINGS = (
     "decision",
     "partition",
     "learner",
-    "waiting",
     "start_given",
-    "share",
-    "max_move",
 )
 
 
@@ -47,28 +46,35 @@ def share(
     store: Store | str | os.PathLike[str],
     name: str,
     *,
+    after: str | None = None,
     every: int = SNAPSHOT_EVERY,
 ) -> "SharedPolicy":
     """Let a policy live in a store, where any number of processes share it.
 
     Each process makes the same policy and calls this. The first one's is the beginning; the others
-    join it, if their boxes, parts and options are the same.
+    join it, if their boxes and parts are the same. Options that may change (`SharedPolicy.change`)
+    are those of the ledger.
 
     Parameters
     ----------
     policy : whose observations stand alone, as those of `SurfaceSampling` do; nothing open.
     store : an open store, or the address of one: a file, or `postgresql://…`.
     name : of the experiment.
+    after : the name of an experiment of the store that this one succeeds, with other boxes or
+        parts: it begins with what the payoffs of that one's ledger teach.
     every : events between two snapshots, from which a process starts.
     """
     ledgers = open_store(store) if isinstance(store, str | os.PathLike) else store
-    begun(policy, ledgers, name)
+    begun(policy, ledgers, name, after=after)
     return SharedPolicy(ledgers, name, every=every)
 
 
-def begun(policy: Policy, store: Store, name: str, **more: Any) -> None:
+def begun(
+    policy: Policy, store: Store, name: str, *, after: str | None = None, **more: Any
+) -> None:
     """Let an experiment begin with this policy; refused if it began with another.
 
+    after : the experiment that it succeeds.
     more : settings beside those of the policy, which must be the same, too.
     """
     life = policy.life
@@ -82,8 +88,21 @@ def begun(policy: Policy, store: Store, name: str, **more: Any) -> None:
             "a shared policy must be one that can be saved, with nothing open, but got "
             f"{len(life.open.open)} open decisions and the start {life.incumbent.shown()!r}"
         )
-    if store.create(name, _settings(life, more)).head == 0:
+    settings = _settings(life, more if after is None else more | {"after": after})
+    if after is not None:
+        store.experiment(after)  # an unknown one leaves none begun
+    try:
+        experiment = store.create(name, settings)
+    except ExperimentConflictError as error:
+        raise ExperimentConflictError(
+            f"{error}. Take another name, with `after` {name!r}: a successor learns its "
+            "predecessor's ledger"
+        ) from None
+    if experiment.head == 0 and after is None:
         begin(store, name, life)
+    elif experiment.head == 0:
+        heir = succeeding(policy, store, str(after))
+        begin(store, name, heir.life, learned=heir.learned, left_out=heir.left_out)
 
 
 def _settings(life: Life, more: dict[str, Any]) -> str:
@@ -92,6 +111,9 @@ def _settings(life: Life, more: dict[str, Any]) -> str:
     header, start = json.loads(text), life.incumbent.numbers
     plain = {key: header[key] for key in SETTINGS if key in header}
     plain |= {"start": start.first.tolist(), "slopes": start.slopes.tolist()}
+    waiting = life.beginning.waiting  # what else it has may be changed later
+    plain |= {"missing": waiting.missing, "has_clock": waiting.ttl_seconds is not None}
+    plain["has_max_move"] = life.beginning.max_move is not None
     return json.dumps(plain | more)
 
 
@@ -203,13 +225,17 @@ class SharedPolicy:
         """Let what is learned by now be what `max_move` is counted from."""
         self._steer("renew_reference")
 
+    def change(self, **options: Unpack[Changes]) -> None:
+        """Let options be others from now on, in all processes, as `Policy.change` does."""
+        self._steer("change", **options)
+
     def learn_from(self, table: Any) -> None:
         """Start from the log of an older rule, as `Policy.learn_from` does."""
         self._steer("learn_from", table)
 
-    def _steer(self, verb: str, *given: Any) -> None:
+    def _steer(self, verb: str, *given: Any, **options: Any) -> None:
         self._catch_up()
-        self._append(self.gate.alone(self._desk.steered, verb, *given))
+        self._append(self.gate.alone(lambda: self._desk.steered(verb, *given, **options)))
 
     def policy(self) -> Policy:
         """A copy of the policy as it is now, to look into: `explain`, `bins`, `stats`, `save`."""

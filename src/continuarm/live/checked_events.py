@@ -12,6 +12,7 @@ import numpy as np
 from continuarm.core import numbered_bins
 from continuarm.core.state import SERIALS
 from continuarm.errors import InputError, UnknownDecisionError
+from continuarm.live.changing import check_options
 from continuarm.live.events import (
     BEST,
     EXPLORED,
@@ -23,6 +24,7 @@ from continuarm.live.events import (
     Forgotten,
     Frozen,
     LearnedFromLog,
+    OptionsChanged,
     ReferenceRenewed,
     TimePassed,
     Told,
@@ -58,6 +60,8 @@ def check(life: Life, event: Event) -> None:
             check_bin(life, bin_)
         case ReferenceRenewed():
             check_reference(life)
+        case OptionsChanged():
+            check_options(life, event)
         case LearnedFromLog(contexts, values, payoffs):
             boxes = life.beginning.context, life.beginning.decision
             for box, points in zip(boxes, (contexts, values), strict=True):

@@ -35,7 +35,7 @@ new = tuple.__new__  # of a NamedTuple: twice as fast
 
 
 class Beginning(NamedTuple):
-    """What a life starts from; it never changes."""
+    """What a life starts from; `changing` says which options may become others."""
 
     context: Box
     decision: Box

@@ -18,6 +18,7 @@ __all__ = [
     "Frozen",
     "LearnedFromLog",
     "OpenForgotten",
+    "OptionsChanged",
     "Paused",
     "ReferenceRenewed",
     "Resumed",
@@ -129,6 +130,18 @@ class ReferenceRenewed(NamedTuple):
     """From now on decisions stay within `max_move` of what is known now."""
 
 
+class OptionsChanged(NamedTuple):
+    """From now on these options hold; the others never change.
+
+    max_move : in units, one for each coordinate; None: there is none.
+    """
+
+    ttl: int | None
+    ttl_seconds: float | None
+    share: float
+    max_move: Array | None
+
+
 Event = (
     Asked
     | Told
@@ -141,6 +154,7 @@ Event = (
     | Frozen
     | Unfrozen
     | ReferenceRenewed
+    | OptionsChanged
 )
 KINDS: dict[str, Any] = {
     "asked": Asked,
@@ -154,11 +168,12 @@ KINDS: dict[str, Any] = {
     "frozen": Frozen,
     "unfrozen": Unfrozen,
     "reference-renewed": ReferenceRenewed,
+    "options-changed": OptionsChanged,
 }
 NAMES = {kind: name for name, kind in KINDS.items()}
 ARRAYS = {"context", "value", "centre", "start", "limits", "gradient", "view"}
-ARRAYS |= {"contexts", "values", "payoffs"}
-FLOATS = {"at", "payoff"}
+ARRAYS |= {"contexts", "values", "payoffs", "max_move"}
+FLOATS = {"at", "payoff", "share", "ttl_seconds"}
 
 
 def to_plain(event: Event) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Guarded: the verbs that hold a policy back, or part of it, and say what it is worth."""
 
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -10,13 +10,23 @@ from continuarm.core.compiling import Array
 from continuarm.core.partitions.protocol import boxes
 from continuarm.core.state import SERIAL
 from continuarm.errors import InputError, SettingsError
-from continuarm.live import checked_events, events
+from continuarm.live import changing, checked_events, events
 from continuarm.live.decision import Bin
+from continuarm.live.near_reference import Move
 from continuarm.live.open_decisions import AT, NUMBER
 from continuarm.live.shell import Shell
 from continuarm.live.uplift import Awaited, Uplift
 
-__all__ = ["Guarded"]
+__all__ = ["Changes", "Guarded"]
+
+
+class Changes(TypedDict, total=False):
+    """Options that may be others from now on."""
+
+    ttl: int | None
+    ttl_seconds: float | None
+    share: float
+    max_move: Move | None
 
 
 class Guarded(Shell):
@@ -102,6 +112,33 @@ class Guarded(Shell):
     def _renew_reference(self) -> None:
         checked_events.check_reference(self._life)
         self._life.apply(events.ReferenceRenewed())
+
+    def change(self, **options: Unpack[Changes]) -> None:
+        """Let options be others from now on: `ttl`, `ttl_seconds`, `share`, `max_move`.
+
+        Those that are not given stay. Decisions that are open have the new time to live, too. With
+        another share, `uplift` begins anew. A policy without `ttl_seconds` or `max_move` can have
+        none later, and one that has them keeps some: what was decided without has no time, and no
+        reference.
+
+        >>> import continuarm as ca
+        >>> policy = ca.SurfaceSampling(ca.Box([18], [90]), ca.Box([1.0], [9.0]), ttl=1000)
+        >>> policy.change(ttl=500, share=0.1)
+        >>> policy.ttl, policy.share
+        (500, 0.1)
+        """
+        unknown = set(options) - set(Changes.__annotations__)
+        if unknown or not options:
+            raise SettingsError(
+                f"some of {list(Changes.__annotations__)} must be given to change them, but got "
+                f"{sorted(options)}"
+            )
+        self.gate.alone(self._change, dict(options))
+
+    def _change(self, options: dict[str, Any]) -> None:
+        event = changing.event_of(self._life, options)
+        if not changing.is_so(self._life, event):
+            self._life.apply(event)
 
     @property
     def max_move(self) -> Array | None:

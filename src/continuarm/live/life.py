@@ -30,6 +30,7 @@ from continuarm.live.events import (
     Frozen,
     LearnedFromLog,
     OpenForgotten,
+    OptionsChanged,
     Paused,
     Resumed,
     TimePassed,
@@ -39,7 +40,7 @@ from continuarm.live.events import (
 from continuarm.live.history import LARGEST, History
 from continuarm.live.incumbent import Incumbent, always
 from continuarm.live.limits import Within
-from continuarm.live.open_decisions import OpenDecisions
+from continuarm.live.open_decisions import OpenDecisions, Waiting
 from continuarm.live.uplift import Comparison
 from continuarm.live.view import is_affordable
 from continuarm.strokes import to_the_end
@@ -109,6 +110,8 @@ class Life(Deciding):
                 self._pause(isinstance(event, Paused), event)
             case Frozen(bin_) | Unfrozen(bin_):
                 self._freeze(bin_, isinstance(event, Frozen), event)
+            case OptionsChanged():
+                self._change(event)
             case _:
                 raise InputError(f"an event is needed, but got {event!r}")
 
@@ -187,6 +190,22 @@ class Life(Deciding):
     def _freeze(self, bin_: int, frozen: bool, event: Event) -> None:
         state = with_frozen(self.model.state, bin_, frozen)
         self.model.state = state  # a stroke: nothing is called from here on
+        if self.unheard is not None:
+            self.unheard += (event,)
+
+    def _change(self, event: OptionsChanged) -> None:
+        """Let other options hold; with another share the comparison begins anew."""
+        ttl, seconds, share, move = event
+        before, opened = self.beginning, self.open
+        waiting = Waiting(ttl, seconds, before.waiting.missing)
+        beginning = before._replace(waiting=waiting, share=share, max_move=move)
+        closed, (expires, queue) = opened.closed_of(waiting), opened.queue_of(waiting)
+        limits = self.limits._replace(share=1.0 if self.paused else share)
+        comparison = self.comparison if share == before.share else Comparison(share)
+        self.beginning, self.limits = beginning, limits  # a stroke: nothing is called from here on
+        self.comparison = comparison
+        opened.waiting, opened.closed = waiting, closed
+        opened.expires, opened.queue = expires, queue
         if self.unheard is not None:
             self.unheard += (event,)
 

@@ -59,6 +59,11 @@ class Waiting(NamedTuple):
         return waiting
 
 
+def _remembered(waiting: Waiting) -> int:
+    """Of how many decisions it is remembered what became of them."""
+    return max(2 * (waiting.ttl or TTL), 1000)
+
+
 class OpenDecisions:
     """Open decisions by number, in the order in which they were asked."""
 
@@ -68,10 +73,24 @@ class OpenDecisions:
         self.held: dict[int, float] = {}  # payoffs told before their decision's time is up
         self.asked = 0  # decisions so far
         self.next_id = 0  # larger than any so far
-        self.closed = Closings(max(2 * (waiting.ttl or TTL), 1000))
+        self.closed = Closings(_remembered(waiting))
         self.expires = waiting.ttl is not None or waiting.ttl_seconds is not None
         # those with a time to live, the oldest first: a number, and the how-manieth it was
         self.queue: deque[tuple[int, int]] = deque()
+
+    def closed_of(self, waiting: Waiting) -> Closings:
+        """What is kept of closed decisions where these are the times to live: counts, at least."""
+        if waiting.ttl == self.waiting.ttl:
+            return self.closed
+        closed = Closings(_remembered(waiting))
+        closed.numbers = self.closed.numbers
+        return closed
+
+    def queue_of(self, waiting: Waiting) -> tuple[bool, deque[tuple[int, int]]]:
+        """Whether decisions expire, and which wait for it, where these are the times to live."""
+        if waiting.ttl is None and waiting.ttl_seconds is None:
+            return False, deque()
+        return True, deque((id_, decision[NUMBER]) for id_, decision in self.open.items())
 
     def copy(self) -> "OpenDecisions":
         """An independent one in the same state."""
@@ -136,5 +155,4 @@ class OpenDecisions:
     ) -> None:
         """Take over what was saved."""
         self.open, self.held, self.asked, self.next_id = open_, held, asked, next_id
-        if self.expires:
-            self.queue = deque((id_, decision[NUMBER]) for id_, decision in open_.items())
+        self.expires, self.queue = self.queue_of(self.waiting)

@@ -10,6 +10,7 @@ from starlette.requests import Request as HttpRequest
 from continuarm.box import Box
 from continuarm.errors import ContinuarmError, SettingsError, StoreError, UnavailableError
 from continuarm.ledger.shared import begun
+from continuarm.live.guarded import Changes
 from continuarm.live.named import makes
 from continuarm.live.policy import Policy
 from continuarm.service.fields import about
@@ -18,7 +19,7 @@ from continuarm.service.running import Running
 from continuarm.sets import Polytope
 from continuarm.store.protocol import Store
 
-__all__ = ["Experiments"]
+__all__ = ["Experiments", "changeable"]
 
 POLICIES = ("recommended",)
 OPTIONS = {"start", "reach", "memory", "ttl", "ttl_seconds", "missing", "share", "max_move"}
@@ -119,9 +120,16 @@ def _box(edges: Edges, field: str) -> Box:
     return found  # type: ignore[no-any-return]
 
 
+def changeable(new: NewExperiment) -> dict[str, Any]:
+    """The options that a running experiment can be given."""
+    policy = policy_of(new)
+    return {name: getattr(policy, name) for name in Changes.__annotations__}
+
+
 def _more(new: NewExperiment) -> dict[str, Any]:
     """Settings of the service itself."""
     more: dict[str, Any] = {} if new.outside == "refuse" else {"outside": new.outside}
     units = {"context": new.context.units, "decision": new.decision.units}
     given = {which: found for which, found in units.items() if found is not None}
-    return more | ({"units": given} if given else {})
+    more |= {"units": given} if given else {}
+    return more if new.after is None else more | {"after": new.after}

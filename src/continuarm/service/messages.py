@@ -46,6 +46,7 @@ class NewExperiment(Struct, forbid_unknown_fields=True):
     """What an experiment is made of; `options` are those of the policy.
 
     outside : whether a context outside its box is refused, or clipped and said so.
+    after : the experiment that this one succeeds: it begins with what that one's payoffs teach.
     """
 
     context: Edges
@@ -53,6 +54,7 @@ class NewExperiment(Struct, forbid_unknown_fields=True):
     policy: Text = "recommended"
     options: dict[Text, Any] = {}
     outside: Literal["refuse", "clip"] = "refuse"
+    after: Text | None = None
 
 
 class Request(Struct, forbid_unknown_fields=True):

@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from threading import Event, Thread
 from typing import Any, NamedTuple
 
@@ -203,9 +204,10 @@ class Running:
         policy.gate = self.gate
         return policy
 
-    async def steer(self, verb: str, *given: Any) -> None:
+    async def steer(self, verb: str, *given: Any, **options: Any) -> None:
         """Let a verb that steers the policy happen, in all processes."""
-        written = await asyncio.to_thread(self.gate.alone, self.desk.steered, verb, *given)
+        steered = partial(self.desk.steered, verb, *given, **options)
+        written = await asyncio.to_thread(self.gate.alone, steered)
         if written:
             await self._together.do(written)
 

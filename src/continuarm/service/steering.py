@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from continuarm.errors import InputError
 from continuarm.service import messages, shown
-from continuarm.service.experiments import Experiments
+from continuarm.service.experiments import Experiments, changeable
 from continuarm.service.fields import about
 from continuarm.service.http import answered
 from continuarm.service.operations import Operation
@@ -50,6 +50,8 @@ class Steering:
         name = request.path_params["name"]
         is_new = await asyncio.to_thread(self._experiments.create, name, body)
         running = await self._experiments.running(request)
+        if not is_new:
+            await running.steer("change", **changeable(body))
         found = await asyncio.to_thread(self._said.of, running)
         return answered(found, 201 if is_new else 200)
 
