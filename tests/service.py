@@ -72,15 +72,17 @@ class Server:
 
 
 @contextmanager
-def served(store: Store, **options: Any) -> Iterator[httpx.Client]:
+def served(store: Store, *, most: int = 1000, **options: Any) -> Iterator[httpx.Client]:
     """The service on a thread of this process: quicker to start than a process."""
-    app, port = application(Experiments(store), **options), free_port()
-    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error", lifespan="on"))
+    app, port = application(Experiments(store, most=most), **options), free_port()
+    server = uvicorn.Server(
+        uvicorn.Config(app, port=port, log_level="error", lifespan="on", server_header=False)
+    )
     thread = Thread(target=server.run)
     thread.start()
     try:
         until(lambda: server.started)
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60.0) as client:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=300.0) as client:
             yield client
     finally:
         server.should_exit = True

@@ -1,5 +1,7 @@
 """`continuarm serve` and `continuarm token`: the service, and who may use it."""
 
+from typing import Any
+
 import click
 
 from continuarm.cli.parameters import WholeNumber
@@ -26,15 +28,31 @@ __all__ = ["serve", "token"]
     show_default=True,
     help="Seconds that a process may be behind the ledger and still decide.",
 )
-def serve(store: str, host: str, port: int, workers: int, max_lag: float) -> None:
+@click.option(
+    "--rate",
+    type=float,
+    default=10_000.0,
+    show_default=True,
+    help="Requests per second of one token, in one process.",
+)
+@click.option(
+    "--cors-origin",
+    "origins",
+    multiple=True,
+    metavar="https://…",
+    help="An origin whose pages browsers may let read answers; may be given several times.",
+)
+@click.option("--log-contexts", is_flag=True, help="Log what was asked for, contexts included.")
+def serve(store: str, **options: Any) -> None:
     """Answer over HTTP: contexts in, decisions out, payoffs back.
 
     A store that is not there is made.
     """
     from continuarm.service.serving import serve
 
-    click.echo(f"http://{host}:{port}, store {store}; Ctrl-C ends it", err=True)
-    serve(store, host=host, port=port, workers=workers, max_lag=max_lag)
+    where = f"http://{options['host']}:{options['port']}"
+    click.echo(f"{where}, store {store}; Ctrl-C ends it", err=True)
+    serve(store, **options)
 
 
 @click.group("token")

@@ -2,11 +2,13 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 from starlette.routing import Route
@@ -31,6 +33,7 @@ from continuarm.service.metrics import Metrics
 from continuarm.service.operations import openapi
 from continuarm.service.said import Said
 from continuarm.service.steering import Steering
+from continuarm.service.stopping import hear
 from continuarm.service.tokens import Doorkeeper
 
 __all__ = ["application"]
@@ -41,11 +44,18 @@ TICK = 0.5  # seconds between two looks for what is over its time
 
 
 def application(
-    experiments: Experiments, *, rate: float = MOST_A_SECOND, log: Log = to_standard_error
+    experiments: Experiments,
+    *,
+    rate: float = MOST_A_SECOND,
+    log: Log = to_standard_error,
+    log_contexts: bool = False,
+    origins: Sequence[str] = (),
 ) -> Starlette:
     """The service on the experiments of a store.
 
     rate : requests per second of one token.
+    log_contexts : whether the log says what was asked for.
+    origins : of pages of others that browsers may let read answers.
     """
     said = Said(experiments)
     operations = [
@@ -54,7 +64,8 @@ def application(
         *Happening(experiments).operations(ONE),
         *Steering(experiments, said).operations(ONE),
     ]
-    door, metrics, lines = Doorkeeper(experiments.store, rate), Metrics(experiments), Lines(log)
+    door, metrics = Doorkeeper(experiments.store, rate), Metrics(experiments)
+    lines = Lines(log, log_contexts)
     routes = []
     for op in operations:
         endpoint = endpoint_of(op, door, metrics.counting(op.method, op.path), lines)
@@ -65,7 +76,18 @@ def application(
         routes=[*page.routes(), *routes, *health.routes()],
         lifespan=health.life,
         exception_handlers=handlers,
+        middleware=_for_pages_of(origins) if origins else None,
     )
+
+
+def _for_pages_of(origins: Sequence[str]) -> list[Middleware]:
+    """What lets browsers show answers to pages of others."""
+    headers, methods = ["authorization", "content-type"], ["GET", "POST", "PUT", "DELETE"]
+    return [
+        Middleware(
+            CORSMiddleware, allow_origins=origins, allow_methods=methods, allow_headers=headers
+        )
+    ]
 
 
 class _Health:
@@ -94,6 +116,7 @@ class _Health:
     @asynccontextmanager
     async def life(self, app: Starlette) -> AsyncIterator[None]:
         """Open what there is, look after what is over its time, and close it at the end."""
+        hear(self._experiments.stop)
         await asyncio.to_thread(self._experiments.open_all)
         gc.freeze()  # what is compiled is many objects, which need not be looked through again
         self._has_begun = True

@@ -8,7 +8,13 @@ from typing import Any
 from starlette.requests import Request as HttpRequest
 
 from continuarm.box import Box
-from continuarm.errors import ContinuarmError, SettingsError, StoreError, UnavailableError
+from continuarm.errors import (
+    ContinuarmError,
+    ExperimentConflictError,
+    SettingsError,
+    StoreError,
+    UnavailableError,
+)
 from continuarm.ledger.shared import begun
 from continuarm.live.guarded import Changes
 from continuarm.live.named import makes
@@ -21,15 +27,21 @@ from continuarm.store.protocol import Store
 
 __all__ = ["Experiments", "changeable"]
 
+MOST = 1000  # experiments
 POLICIES = ("recommended",)
 OPTIONS = {"start", "reach", "memory", "ttl", "ttl_seconds", "missing", "share", "max_move"}
 
 
 class Experiments:
-    """The experiments of a store."""
+    """The experiments of a store.
 
-    def __init__(self, store: Store, *, max_lag: float = 5.0) -> None:
-        self.store, self._max_lag = store, max_lag
+    most : experiments, archived ones included.
+    is_stopping : whether the process was told to end.
+    """
+
+    def __init__(self, store: Store, *, max_lag: float = 5.0, most: int = MOST) -> None:
+        self.store, self._max_lag, self._most = store, max_lag, most
+        self.is_stopping = False
         self._running: dict[str, Running] = {}
         self.refused: dict[str, str] = {}  # why one of the store does not run in here
         self._opening = Lock()
@@ -37,6 +49,10 @@ class Experiments:
     def create(self, name: str, new: NewExperiment) -> bool:
         """Make an experiment, or find the same; whether it is new."""
         known = {experiment.name for experiment in self.store.experiments()}
+        if name not in known and len(known) >= self._most:
+            raise ExperimentConflictError(
+                f"a service has at most {self._most} experiments, but has {len(known)} already"
+            )
         begun(policy_of(new), self.store, name, **_more(new))
         return name not in known
 
@@ -77,6 +93,10 @@ class Experiments:
                 except StoreError as error:
                     refused[experiment.name] = str(error)
         self.refused = refused
+
+    def stop(self) -> None:
+        """Let nobody wait for what happens any more."""
+        self.is_stopping = True
 
     def all_running(self) -> list[Running]:
         """Those that run in here."""

@@ -52,24 +52,24 @@ class Happening:
         """What happens from now on."""
         running = await self._experiments.running(request)
         after = whole_of(request, "after", running.replica.position)
-        return StreamingResponse(_happening(running, after), 200, HEADERS, "text/event-stream")
+        lines = self._lines(running, after)
+        return StreamingResponse(lines, 200, HEADERS, "text/event-stream")
 
-
-async def _happening(running: Running, after: int) -> AsyncIterator[bytes]:
-    """Events as they are folded; a comment now and then, so that a lost reader is noticed."""
-    silent = 0.0
-    while not running.is_closed:
-        if running.replica.position <= after:
-            await asyncio.sleep(GLANCE)  # no thread waits for a reader
-            silent += GLANCE
-        else:
-            with suppress(UnavailableError):
-                for record in await asyncio.to_thread(running.store.read, running.name, after):
-                    yield b"id: %d\ndata: %s\n\n" % (record.position, encode(_event(record)))
-                    after, silent = record.position, 0.0
-        if silent >= BEAT:
-            yield b": still here\n\n"
-            silent = 0.0
+    async def _lines(self, running: Running, after: int) -> AsyncIterator[bytes]:
+        """Events as they are folded; a comment now and then, so that a lost reader is noticed."""
+        silent = 0.0
+        while not (running.is_closed or self._experiments.is_stopping):
+            if running.replica.position <= after:
+                await asyncio.sleep(GLANCE)  # no thread waits for a reader
+                silent += GLANCE
+            else:
+                with suppress(UnavailableError):
+                    for record in await asyncio.to_thread(running.store.read, running.name, after):
+                        yield b"id: %d\ndata: %s\n\n" % (record.position, encode(_event(record)))
+                        after, silent = record.position, 0.0
+            if silent >= BEAT:
+                yield b": still here\n\n"
+                silent = 0.0
 
 
 def _event(record: Record) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from continuarm.errors import ContinuarmError
-from continuarm.service.messages import Refusal
+from continuarm.service.messages import Refusal, Request
 from continuarm.service.operations import Operation
 from continuarm.service.refusals import TooLargeError, refusal_of, status_of
 from continuarm.service.tokens import Doorkeeper
@@ -34,7 +34,8 @@ JSON = "application/json"
 HEADERS = {
     "x-content-type-options": "nosniff",
     "cache-control": "no-store",
-    "content-security-policy": "default-src 'none'",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "referrer-policy": "no-referrer",
 }
 encode = msgspec.json.Encoder().encode
 Log = Callable[[str], None]
@@ -60,8 +61,9 @@ def answered(message: Any, status: int = 200) -> Response:
 class Lines:
     """Lines of JSON, written several at a time."""
 
-    def __init__(self, write: Log) -> None:
+    def __init__(self, write: Log, with_contexts: bool = False) -> None:
         self._write, self._kept = write, list[bytes]()
+        self.with_contexts = with_contexts
 
     def add(self, line: dict[str, Any]) -> None:
         """One more line."""
@@ -87,7 +89,7 @@ def endpoint_of(op: Operation, door: Doorkeeper, count: Answered, lines: Lines) 
     decode: Any = None if op.takes is None else msgspec.json.Decoder(op.takes).decode
 
     async def endpoint(request: HttpRequest) -> Response:
-        began = time.perf_counter()
+        began, body = time.perf_counter(), None
         try:
             door.let_in(_header(request, b"authorization"), op.scope)
             body = None if decode is None else decode(await _content(request))
@@ -99,10 +101,18 @@ def endpoint_of(op: Operation, door: Doorkeeper, count: Answered, lines: Lines) 
         took = round(1000.0 * (time.perf_counter() - began), 3)
         path, status = request.scope["path"], response.status_code
         count(status, took)
-        lines.add({"method": op.method, "path": path, "status": status, "ms": took})
+        asked = _asked(request, body) if lines.with_contexts else {}
+        lines.add({"method": op.method, "path": path, "status": status, "ms": took, **asked})
         return response
 
     return endpoint
+
+
+def _asked(request: HttpRequest, body: Any) -> dict[str, Any]:
+    """What a request asked for, in its query or in its body."""
+    query = dict(request.query_params)
+    asked = msgspec.to_builtins(body) if isinstance(body, Request) else None
+    return ({"query": query} if query else {}) | ({"asked": asked} if asked else {})
 
 
 async def _content(request: HttpRequest) -> bytes:

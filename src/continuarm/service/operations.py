@@ -87,7 +87,7 @@ def _described(op: Operation, schema_of: dict[type, Any]) -> dict[str, Any]:
         answers["200"] = _content("It was there already.", schema_of[op.gives])
     for status in sorted({*op.statuses, *ALWAYS}):
         answers[str(status)] = _content(REFUSED[status], schema_of[messages.Refusal])
-    found: dict[str, Any] = {"summary": op.summary, "responses": answers}
+    found: dict[str, Any] = {"summary": op.summary, "responses": answers, "x-scope": op.scope}
     parameters = [_in_path(word) for word in re.findall(r"{(\w+)}", op.path)]
     parameters += [{"name": word, "in": "query", "schema": QUERY[word]} for word in op.query]
     if parameters:

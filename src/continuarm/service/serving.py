@@ -1,14 +1,17 @@
 """Serving: the application on an address, in one process or in several that share a store."""
 
 import ipaddress
+import json
 import os
+from collections.abc import Sequence
 from contextlib import closing
 
 from starlette.applications import Starlette
 
 from continuarm.errors import MissingExtraError, SettingsError
-from continuarm.service.app import application
+from continuarm.service.app import MOST_A_SECOND, application
 from continuarm.service.experiments import Experiments
+from continuarm.service.stopping import end_well
 from continuarm.store import open_store
 
 try:
@@ -19,12 +22,24 @@ except ImportError as error:
 __all__ = ["serve"]
 
 STORE, MAX_LAG = "CONTINUARM_STORE", "CONTINUARM_MAX_LAG"  # how workers are told
+MANNER = "CONTINUARM_MANNER"
 
 
-def serve(store: str, *, host: str, port: int, workers: int, max_lag: float) -> None:
+def serve(
+    store: str,
+    *,
+    host: str,
+    port: int,
+    workers: int,
+    max_lag: float,
+    rate: float = MOST_A_SECOND,
+    log_contexts: bool = False,
+    origins: Sequence[str] = (),
+) -> None:
     """Answer until a signal says to stop; what was begun is finished.
 
     host : what others can reach is refused while the store has no tokens.
+    rate, log_contexts, origins : see `application`.
     """
     if workers > 1 and store == ":memory:":
         raise SettingsError(f"a store in memory has one worker, but got {workers}")
@@ -34,7 +49,10 @@ def serve(store: str, *, host: str, port: int, workers: int, max_lag: float) -> 
                 "without tokens a server listens on loopback, 127.0.0.1 or ::1, but got "
                 f"{host!r}: make one with `continuarm token create NAME --store {store}`"
             )
+    manner = {"rate": rate, "log_contexts": log_contexts, "origins": list(origins)}
     os.environ[STORE], os.environ[MAX_LAG] = store, repr(max_lag)
+    os.environ[MANNER] = json.dumps(manner)
+    end_well()
     run("continuarm.service.serving:_application", host, port, workers)
 
 
@@ -56,7 +74,8 @@ def run(factory: str, host: str, port: int, workers: int) -> None:
 def _application() -> Starlette:
     """The application of one worker."""
     store, max_lag = open_store(os.environ[STORE]), float(os.environ[MAX_LAG])
-    return application(Experiments(store, max_lag=max_lag))
+    manner = json.loads(os.environ.get(MANNER, "{}"))
+    return application(Experiments(store, max_lag=max_lag), **manner)
 
 
 def _is_loopback(host: str) -> bool:

@@ -1,0 +1,176 @@
+"""Who may do what, how much of it, and what a page of others may read."""
+
+import json
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from continuarm.service.tokens import SCOPES, issue
+from continuarm.store import open_store
+from tests.service import CUSTOMER, HERE, PRICES, Server, served
+
+OPEN = {"/healthz", "/readyz", "/metrics"}  # for who looks after machines
+DECIDING = {"decisions", "payoffs", "forget"}
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[tuple[httpx.Client, dict[str, str]]]:
+    """A service with a token of each scope."""
+    with closing(open_store(":memory:")) as store:
+        tokens = {scope: issue(store, scope, scope) for scope in SCOPES}
+        with served(store) as client:
+            yield client, tokens
+
+
+def _needed(method: str, path: str) -> str:
+    """The scope that an operation needs, by a rule that knows nothing of the table."""
+    if method == "get":
+        return "read"
+    return "decide" if path.rpartition("/")[2] in DECIDING else "admin"
+
+
+def test_every_operation_needs_its_scope(guarded: tuple[httpx.Client, dict[str, str]]) -> None:
+    """All that the page describes, each with no token, a wrong one, and one of each scope."""
+    client, tokens = guarded
+    paths, tried = client.get("/openapi.json").json()["paths"], 0
+    for path, operations in paths.items():
+        for method, operation in operations.items():
+            needed = _needed(method, path)
+            assert operation["x-scope"] == needed, (method, path)
+            there = path.format(name="nobody", id="f" * 32, bin="1")
+            for scope, token in [(None, None), ("wrong", "guessed"), *tokens.items()]:
+                headers = {} if token is None else {"authorization": f"Bearer {token}"}
+                status = client.request(method.upper(), there, headers=headers).status_code
+                if scope not in SCOPES:
+                    assert status == 401, (method, path, scope)
+                elif SCOPES.index(scope) < SCOPES.index(needed):
+                    assert status == 403, (method, path, scope)
+                else:
+                    assert status in (200, 400, 404), (method, path, scope, status)
+                tried += 1
+    assert tried >= 5 * 25
+
+
+def test_only_health_is_open_to_everybody(guarded: tuple[httpx.Client, dict[str, str]]) -> None:
+    client, _ = guarded
+    for path in OPEN:
+        assert client.get(path).status_code == 200
+    assert client.get("/v1/experiments").status_code == 401
+
+
+def test_a_token_has_a_rate() -> None:
+    with closing(open_store(":memory:")) as store:
+        tokens = [issue(store, name, "read") for name in ("busy", "calm")]
+        busy, calm = ({"authorization": f"Bearer {token}"} for token in tokens)
+        with served(store, rate=2.0) as client:
+            statuses = [client.get("/v1/experiments", headers=busy) for _ in range(8)]
+            assert [s.status_code for s in statuses[:4]] == [200] * 4, "two seconds' worth at once"
+            refused = statuses[-1]
+            assert (refused.status_code, refused.json()["error"]) == (429, "too-many")
+            assert client.get("/v1/experiments", headers=calm).status_code == 200
+            time.sleep(0.6)
+            assert client.get("/v1/experiments", headers=busy).status_code == 200
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[httpx.Client]:
+    with closing(open_store(":memory:")) as store:
+        with served(store, most=2, origins=["https://shop.example"]) as client:
+            assert client.put(HERE, json=PRICES).status_code == 201
+            yield client
+
+
+MANY = {"low": [0.0] * 1001, "high": [1.0] * 1001}
+LIMITS: list[tuple[str, str, Any, int]] = [
+    ("PUT", "/v1/experiments/wide", PRICES | {"context": MANY}, 400),
+    ("PUT", "/v1/experiments/wide", PRICES | {"decision": MANY}, 400),
+    ("PUT", "/v1/experiments/" + "x" * 101, PRICES, 422),
+    ("POST", f"{HERE}/decisions", {"contexts": [[37, 1]] * 1001}, 400),
+    ("POST", f"{HERE}/decisions", {"context": CUSTOMER, "key": "x" * 201}, 400),
+    ("POST", f"{HERE}/payoffs", {"payoffs": [{"id": "0" * 32, "payoff": 1}] * 1001}, 400),
+    ("POST", f"{HERE}/forget", {"ids": ["0" * 32] * 1001}, 400),
+    ("POST", f"{HERE}/log", {"columns": {"age": [1.0] * 300_000}}, 413),
+    ("GET", f"{HERE}/bins?most=501", None, 422),
+    ("GET", f"{HERE}/curve?points=290", None, 422),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "status"), LIMITS)
+def test_what_is_too_much_is_refused(
+    client: httpx.Client, method: str, path: str, body: Any, status: int
+) -> None:
+    answer = client.request(method, path, json=body)
+    assert answer.status_code == status, answer.text
+    assert len(answer.text) < 500
+
+
+def test_experiments_have_a_limit(client: httpx.Client) -> None:
+    assert client.put("/v1/experiments/second", json=PRICES).status_code == 201
+    third = client.put("/v1/experiments/third", json=PRICES)
+    assert (third.status_code, third.json()["error"]) == (409, "conflict")
+    assert "at most 2 experiments" in third.json()["message"]
+    assert client.put("/v1/experiments/second", json=PRICES).status_code == 200
+
+
+def test_pages_of_others_read_nothing_unless_asked(
+    client: httpx.Client, guarded: tuple[httpx.Client, dict[str, str]]
+) -> None:
+    closed, _ = guarded
+    preflight = {"access-control-request-method": "POST", "origin": "https://shop.example"}
+    for headers in (preflight, {"origin": "https://shop.example"}):
+        answer = closed.options("/v1/experiments", headers=headers)
+        assert not any(name.startswith("access-control") for name in answer.headers)
+    allowed = client.options(f"{HERE}/decisions", headers=preflight)
+    assert allowed.status_code == 200
+    assert allowed.headers["access-control-allow-origin"] == "https://shop.example"
+    other = client.get(HERE, headers={"origin": "https://other.example"})
+    assert "access-control-allow-origin" not in other.headers
+
+
+@pytest.mark.parametrize("path", ["/v1/experiments", "/healthz", "/openapi.json", "/nowhere"])
+def test_answers_have_headers_of_safety(client: httpx.Client, path: str) -> None:
+    headers = client.get(path).headers
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["content-security-policy"] == "default-src 'none'; frame-ancestors 'none'"
+    assert headers["cache-control"] == "no-store"
+    assert "server" not in headers
+
+
+EVIL = "prices'; DROP TABLE events; --"
+
+
+def test_names_and_keys_are_never_put_into_sql(tmp_path: Path) -> None:
+    with closing(open_store(tmp_path / "shop.db")) as store, served(store) as client:
+        there = f"/v1/experiments/{EVIL}"
+        assert client.put(there, json=PRICES).status_code == 201
+        asked = {"context": CUSTOMER, "key": EVIL}
+        first = client.post(f"{there}/decisions", json=asked).json()
+        assert client.post(f"{there}/decisions", json=asked).json() == first
+        assert client.get(f"{there}/explain/{EVIL}").status_code == 404
+        assert [one.name for one in store.experiments()] == [EVIL]
+
+
+def test_sigterm_ends_open_streams_at_once_and_the_process_with_zero(tmp_path: Path) -> None:
+    with Server(tmp_path / "shop.db", "--log-contexts") as server:
+        assert server.client.put(HERE, json=PRICES).status_code == 201
+        server.client.post(f"{HERE}/decisions", json={"context": CUSTOMER})
+        server.client.get(f"{HERE}/recommendation", params=CUSTOMER)
+        with server.client.stream("GET", f"{HERE}/stream") as stream:
+            began = time.monotonic()
+            server.process.send_signal(signal.SIGTERM)
+            assert b"".join(stream.iter_raw()) == b""
+            assert server.process.wait(30) == 0
+        assert time.monotonic() - began < 5.0
+        log = server.stop()
+    lines = [json.loads(line) for line in log.splitlines() if line[0] == "{"]
+    asked = [line["asked"]["context"] for line in lines if "asked" in line]
+    assert asked == [CUSTOMER]
+    assert [line["query"] for line in lines if "query" in line] == [
+        {name: str(value) for name, value in CUSTOMER.items()}
+    ]
