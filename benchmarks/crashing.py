@@ -8,6 +8,7 @@ milliseconds. What it acknowledges it writes to a pipe, which outlives it.
 """
 
 import asyncio
+import gc
 import hashlib
 import json
 import os
@@ -33,10 +34,10 @@ from continuarm.store.records import Record
 __all__ = ["NAME", "Acknowledged", "check", "crash", "payoff_of"]
 
 NAME = "prices"
-LONGEST = 0.1  # seconds until a worker is killed
+LONGEST = 0.05  # seconds until a worker is killed
 OFTEN = 0.9  # of them have answered something by then; the others are killed as they begin
 PATIENCE = 60.0
-LANES = 6  # requests at once
+LANES = 4  # requests at once
 BATCH = 3  # decisions of a request
 
 
@@ -104,6 +105,7 @@ async def _warm_up() -> None:
     await running.close_all([running.desk.told(found.id, 1.0, None)])
     running.close()
     Replica(store, NAME).catch_up()
+    gc.freeze()  # a child need not look through what is compiled
 
 
 class Worker:
