@@ -9,10 +9,12 @@ import polars
 import pytest
 
 from continuarm.errors import SettingsError
+from continuarm.lab.measures import Interval
 from continuarm.paper import reproduction
-from continuarm.paper.reproduction import claims, measures
+from continuarm.paper.reproduction import claims, measures, verdicts
 from continuarm.paper.reproduction.plan import (
     CORRECTED,
+    DIMENSIONS,
     PRINTED,
     STUDIES,
     UNBIASED,
@@ -78,8 +80,8 @@ def test_claims_follow_from_the_runs() -> None:
     plain = claims.claims_table(table, seconds).rows
     verdicts = [(row[3], row[5]) for row in plain]
     assert verdicts == [
-        ("yes", "slower"),  # static near 2/3: 0.66, 0.6
-        ("yes", "slower"),
+        ("yes", "yes, with room"),  # static near 2/3: 0.66, 0.6
+        ("yes", "yes, with room"),
         ("no", "yes"),  # uniform near 4/5: 0.9, 0.8
         ("yes", "yes"),  # static ahead of uniform
         ("yes", "yes"),
@@ -87,6 +89,70 @@ def test_claims_follow_from_the_runs() -> None:
         ("no", ""),  # uniform slower than static: 0.5
         ("no", ""),  # adaptive only slightly slower: 2
     ]
+
+
+def growing(powers: dict[str, tuple[float, float]], seeds: int) -> polars.DataFrame:
+    """Runs whose regret is `dy^p T^q`, for each policy `(p, q)`."""
+    rows = [
+        {
+            "policy": policy,
+            "problem": f"dy = {dy}",
+            "horizon": horizon,
+            "seed": seed,
+            "regret": dy**p * horizon**q,
+        }
+        for policy, (p, q) in powers.items()
+        for dy in DIMENSIONS
+        for horizon in half_decades(4, 5.5)
+        for seed in range(seeds)
+    ]
+    return polars.DataFrame(rows)
+
+
+def test_what_the_title_claims_has_a_verdict() -> None:
+    rates = {name: 0.66 for name in (*PRINTED, "static, alternate", "adaptive, alternate")}
+    table = synthetic(rates | {"uniform, tuned": 0.8}, half_decades(3, 7))
+    dimension = growing(
+        {
+            "static": (1.2, 0.66), "static, alternate": (1.0, 0.6),
+            "adaptive": (0.9, 0.75), "adaptive, alternate": (1.06, 0.7),
+        },
+        8,
+    )  # fmt: skip
+    seconds = {"static": 1.0, "adaptive": 1.2, "uniform": 2.0}
+    rows = claims.claims_table(table, seconds, dimension).rows[6:10]
+    assert [(row[0].partition(":")[0], row[3], row[5]) for row in rows] == [
+        ("static", "yes", "yes, with room"),  # T^0.67 at dy = 50: 0.66, 0.6
+        ("static", "no", "yes"),  # dy^1: 1.2, 1
+        ("adaptive", "no", "yes"),  # 0.75, 0.7
+        ("adaptive", "yes, with room", "no"),  # 0.9, 1.06
+    ]
+    assert all("at most" in row[0] for row in rows)
+
+
+def test_few_seeds_say_so_where_the_interval_contains_the_limit() -> None:
+    rng = np.random.default_rng(0)
+    table = synthetic({"static": 0.7, "uniform": 0.7}, half_decades(3, 5))
+    noisy = table.with_columns(
+        polars.Series(
+            "regret", table["regret"].to_numpy() * np.exp(rng.normal(0, 0.3, len(table)))
+        )
+    )
+    found = measures.ratio(noisy, "static", "uniform", "two-communities", 10**5)
+    assert found.low < 1 < found.high
+    assert verdicts.below_one(found, few=True) == "too few seeds to say"
+    assert verdicts.below_one(found, few=False) == "no"
+    wide = Interval(0.7, 0.6, 0.8)
+    assert verdicts.at_most(wide, 2 / 3, few=True) == "too few seeds to say"
+    assert verdicts.at_most(wide, 2 / 3, few=False) == "yes"
+    assert verdicts.at_most(Interval(0.5, 0.45, 0.55), 2 / 3, few=True) == "yes, with room"
+
+
+def test_seeds_are_said_in_words() -> None:
+    plain = synthetic({"static": 0.7}, half_decades(3, 4))
+    assert measures.seeds_in_words(plain) == "6 seeds"
+    fewer = plain.filter((polars.col("horizon") < 10**4) | (polars.col("seed") < 2))
+    assert measures.seeds_in_words(fewer) == "6 seeds up to T = 3,162, and 2 beyond"
 
 
 def test_every_curve_is_there(runs: polars.DataFrame) -> None:
@@ -113,7 +179,9 @@ def test_the_report_agrees_with_the_stored_runs(folder: Path, runs: polars.DataF
     """Recompute the claims from runs.parquet; every number must stand in the report."""
     regret = runs.filter(polars.col("study") == "regret")
     seconds, _ = reproduction.command.timing(folder, quick=True)
-    table = claims.claims_table(regret, seconds)
+    dimension = runs.filter(polars.col("study") == "dimension")
+    table = claims.claims_table(regret, seconds, dimension)
+    assert "too few seeds to say" in {cell for row in table.rows for cell in row}
     report = (folder / "report.html").read_text()
     for row in table.text():
         for cell in row:

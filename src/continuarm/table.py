@@ -34,7 +34,7 @@ class Table(NamedTuple):
         for plain, row in zip(self.rows, self.text(), strict=True):
             cells = []
             for value, text in zip(plain, row, strict=True):
-                kind = "number" if isinstance(value, int | float) else text
+                kind = "number" if isinstance(value, int | float) else text.partition(",")[0]
                 kind = kind if kind in ("number", "yes", "no") else ""
                 cells.append(f'<td class="{kind}">{html.escape(text)}</td>')
             rows.append(f"<tr>{''.join(cells)}</tr>")

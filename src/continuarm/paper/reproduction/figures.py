@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from continuarm.core.compiling import Array
 from continuarm.drawing import COLOURS, figure_class
 from continuarm.lab.simulation import simulate
 from continuarm.paper import theory
 from continuarm.paper.reproduction.measures import Curve, curve, labels, slope
-from continuarm.paper.reproduction.plan import CORRECTED, DIMENSIONS, PRINTED, skewed
+from continuarm.paper.reproduction.plan import CORRECTED, DIMENSIONS, GROWING, PRINTED, skewed
 
 if TYPE_CHECKING:
     import polars
@@ -24,6 +25,8 @@ LOOKS = {
     name: (COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)])
     for i, name in enumerate(("static", "uniform", "adaptive", "central", "other"))
 }
+FEW = 2  # an interval of so few numbers has one degree of freedom, and says nothing
+SHIFTS = (0.84, 0.92, 1.0, 1.09, 1.19)  # of positions, so that no two intervals share one
 OPEN = "open choices: a = 3/(8 M1), δ = 0.2, start at the centre, Gaussian noise 0.1"
 
 
@@ -48,7 +51,7 @@ def _metadata(form: str) -> dict[str, Any]:
     return {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[form]
 
 
-def _panels(columns: int, height: float = 3.1, rows: int = 1) -> tuple["Figure", Any]:
+def _panels(columns: int, height: float = 3.8, rows: int = 1) -> tuple["Figure", Any]:
     figure = figure_class()(figsize=(7.2, height), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False)
 
@@ -64,15 +67,18 @@ def _look(policy: str) -> tuple[str, str, str]:
     return *LOOKS["other"], "-"
 
 
-def _line(axes: Any, of: Curve, policy: str, label: str | None = None) -> None:
+def _line(axes: Any, of: Curve, policy: str, *, hollow: bool = False) -> None:
+    """A curve with its band; `hollow` tells corrected algorithms from printed ones."""
     colour, marker, style = _look(policy)
     axes.plot(
         of.horizons, of.mean, color=colour, marker=marker, markersize=3.5, linewidth=1.2,
-        linestyle=style, label=label or policy,
+        linestyle=style, label=policy,
     )  # fmt: skip
-    half = np.nan_to_num(of.half)
+    half = np.where(of.seeds > FEW, np.nan_to_num(of.half), np.nan)
     low = np.maximum(of.mean - half, 1e-2 * of.mean)
     axes.fill_between(of.horizons, low, of.mean + half, color=colour, alpha=0.18, linewidth=0)
+    if "alternate" in policy and hollow:
+        axes.lines[-1].set(linestyle="--", markerfacecolor="white")
 
 
 def _reference(axes: Any, of: Curve, exponent: float, label: str, style: str) -> None:
@@ -89,7 +95,8 @@ def _finish(axes: Any, title: str, x: str = "horizon T", y: str = "regret") -> N
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=8)
     axes.yaxis.set_minor_formatter("")
-    axes.legend(frameon=False, fontsize=7, handlelength=2.2)
+    axes.legend(frameon=False, fontsize=7, handlelength=2.2, ncols=2, loc="upper center",
+                bbox_to_anchor=(0.5, -0.2))  # fmt: skip
 
 
 def _same_scale(panels: Sequence[Any]) -> None:
@@ -100,17 +107,18 @@ def _same_scale(panels: Sequence[Any]) -> None:
 
 
 def _regret(runs: "polars.DataFrame") -> "Figure":
-    figure, ((left, right),) = _panels(2, 3.6)
-    for axes, policies, title in (
-        (left, PRINTED, "settings as printed"),
-        (right, CORRECTED, "with the corrections"),
-    ):
+    figure, ((left, right),) = _panels(2, 4.4)
+    rate = (2 / 3, "slope 2/3: Theorems 1, 2", "--")
+    lower, uniform = (3 / 5, "slope 3/5: lower bound", ":"), (4 / 5, "slope 4/5: uniform", ":")
+    for axes, policies, title, references in (
+        (left, PRINTED, "settings as printed", (("static", rate), ("uniform", uniform))),
+        (right, CORRECTED, "with the corrections",
+         (("adaptive, central", rate), ("adaptive, central", lower))),
+    ):  # fmt: skip
         for policy in policies:
             _line(axes, curve(runs, policy, "two-communities"), policy)
-        first = curve(runs, next(iter(policies)), "two-communities")
-        last = curve(runs, list(policies)[-1], "two-communities")
-        _reference(axes, first, 2 / 3, "slope 2/3", "--")
-        _reference(axes, last, 4 / 5, "slope 4/5", ":")
+        for policy, reference in references:
+            _reference(axes, curve(runs, policy, "two-communities"), *reference)
         _finish(axes, title)
     _same_scale((left, right))
     figure.supxlabel(OPEN, fontsize=7, color="0.35")
@@ -122,32 +130,22 @@ def _noise(runs: "polars.DataFrame") -> "Figure":
     figure, (panels,) = _panels(len(worlds))
     for axes, world in zip(panels, sorted(worlds), strict=True):
         for policy in (*PRINTED, "adaptive, alternate"):
-            _line(axes, curve(runs, policy, world), policy)
-            if policy == "adaptive, alternate":
-                axes.lines[-1].set(linestyle="--", markerfacecolor="white")
+            _line(axes, curve(runs, policy, world), policy, hollow=True)
         _finish(axes, f"two-communities, {world}")
     return figure
 
 
 def _dimension(runs: "polars.DataFrame") -> "Figure":
-    figure, ((left, right),) = _panels(2, 3.3)
+    figure, ((left, right),) = _panels(2, 4.2)
     last = int(max(runs["horizon"]))
-    for policy in ("static, alternate", "adaptive, alternate", "uniform"):
-        colour, marker, style = _look(policy)
+    for shift, policy in zip(SHIFTS, (*GROWING, "uniform"), strict=True):
         found = [(dy, curve(runs, policy, f"dy = {dy}")) for dy in DIMENSIONS]
         found = [(dy, of) for dy, of in found if len(of.horizons) > 1 and of.horizons[-1] == last]
         dims = np.array([dy for dy, _ in found], np.float64)
         means = np.array([of.mean[-1] for _, of in found])
-        errors = np.array([of.error[-1] for _, of in found])
-        halves = np.array([of.half[-1] for _, of in found])
-        _line(left, Curve(dims, means, errors, halves), policy)
-        slopes = [slope(of) for _, of in found]
-        bars = np.array([[s.value - s.low, s.high - s.value] for s in slopes]).T
-        right.errorbar(
-            dims, [s.value for s in slopes], yerr=np.where(np.isfinite(bars), bars, 0),
-            color=colour, marker=marker, markersize=3.5, linewidth=1.2, linestyle=style,
-            capsize=2, label=policy,
-        )  # fmt: skip
+        errors, halves, seeds = np.array([[of[k][-1] for _, of in found] for k in (2, 3, 4)])
+        _line(left, Curve(dims, means, errors, halves, seeds), policy, hollow=True)
+        _slopes(right, dims * shift, [of for _, of in found], policy)
     dims = np.array(DIMENSIONS, np.float64)
     static = curve(runs, "static, alternate", "dy = 1")
     left.plot(dims, 0.4 * static.mean[-1] * dims, color="0.45", linestyle="--", linewidth=0.9,
@@ -157,12 +155,27 @@ def _dimension(runs: "polars.DataFrame") -> "Figure":
     right.plot(dims, [theory.horizon_exponent("uniform", 1, int(d)) for d in dims], color="0.45",
                linestyle=":", linewidth=0.9, label="paper: uniform")  # fmt: skip
     _finish(left, f"regret at T = {last:,}", "dimension dy of the decision")
-    _finish(right, "slope in T, 95 % interval", "dimension dy of the decision", "slope")
+    _finish(right, "slope in T, 95 % interval over horizons", "dimension dy of the decision",
+            "slope")  # fmt: skip
     right.set(yscale="linear", ylim=(0.2, 1.3))
     for axes in (left, right):
         axes.set_xticks(DIMENSIONS, [str(dy) for dy in DIMENSIONS], minor=False)
         axes.minorticks_off()
     return figure
+
+
+def _slopes(axes: Any, at: Array, curves: Sequence[Curve], policy: str) -> None:
+    """The slope in T at each dimension; an interval of one degree of freedom is not drawn."""
+    colour, marker, _ = _look(policy)
+    slopes = [slope(of) for of in curves]
+    axes.plot(at, [s.value for s in slopes], color=colour, marker=marker, markersize=3.5,
+              linewidth=1.2, label=policy)  # fmt: skip
+    if "alternate" in policy:
+        axes.lines[-1].set(linestyle="--", markerfacecolor="white")
+    drawn = [len(of.horizons) > FEW + 1 for of in curves]
+    low, high = (np.array([s[k] if d else np.nan for s, d in zip(slopes, drawn, strict=True)])
+                 for k in (1, 2))  # fmt: skip
+    axes.vlines(at, low, high, color=colour, linewidth=0.9)
 
 
 def _lower_bound(runs: "polars.DataFrame") -> "Figure":
@@ -176,17 +189,13 @@ def _lower_bound(runs: "polars.DataFrame") -> "Figure":
         _reference(axes, of, lower, f"slope {lower:.2f}: lower bound", "--")
         _reference(axes, of, upper, f"slope {upper:.2f}: Theorems 1, 2", ":")
         _finish(axes, f"hard family, dx = {dx}")
-        low, high = axes.get_ylim()
-        axes.set_ylim(low, 20 * high)  # room for the legend
     return figure
 
 
 def _contexts(runs: "polars.DataFrame") -> "Figure":
-    figure, ((left, right),) = _panels(2, 3.3)
+    figure, ((left, right),) = _panels(2, 3.9)
     for policy in ("static", "adaptive", "static, alternate", "adaptive, alternate"):
-        _line(left, curve(runs, policy, "Beta(0.5, 5)"), policy)
-        if "alternate" in policy:
-            left.lines[-1].set(linestyle="--", markerfacecolor="white")
+        _line(left, curve(runs, policy, "Beta(0.5, 5)"), policy, hollow=True)
     _finish(left, "contexts from Beta(0.5, 5)")
     _bins(right, int(max(runs["horizon"])))
     return figure
@@ -209,4 +218,3 @@ def _bins(axes: Any, horizon: int) -> None:
     axes.vlines(edges, 0, 0.05, color="0.3", linewidth=0.6)
     _finish(axes, f"bins after {horizon:,} decisions ({len(edges) - 1})", "context x", "decision")
     axes.set(xscale="linear", yscale="linear", ylim=(0, 1), xlim=(0, 1))
-    axes.legend(fontsize=7, ncols=2, loc="upper center", framealpha=0.9, edgecolor="none")

@@ -13,16 +13,17 @@ from continuarm.lab.measures import Interval
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["Curve", "curve", "power", "ratio", "slope"]
+__all__ = ["Curve", "curve", "power", "ratio", "seeds_by_horizon", "seeds_in_words", "slope"]
 
 
 class Curve(NamedTuple):
-    """Mean regret at each horizon, its standard error, and half its 95 % interval."""
+    """Mean regret at each horizon, its standard error, half its 95 % interval, and its seeds."""
 
     horizons: Array
     mean: Array
     error: Array
     half: Array
+    seeds: Array
 
 
 def select(runs: "polars.DataFrame", **columns: object) -> "polars.DataFrame":
@@ -41,7 +42,26 @@ def curve(runs: "polars.DataFrame", policy: str, problem: str) -> Curve:
     means = np.array([g.mean() for g in groups])
     quantiles = [stats.t.ppf(0.975, max(len(g) - 1, 1)) for g in groups]
     halves = np.array(errors) * np.array(quantiles)
-    return Curve(np.array(horizons, np.float64), means, np.array(errors), halves)
+    seeds = np.array([len(g) for g in groups])
+    return Curve(np.array(horizons, np.float64), means, np.array(errors), halves, seeds)
+
+
+def seeds_by_horizon(runs: "polars.DataFrame") -> dict[int, int]:
+    """The seeds of each horizon: as many as every policy has on every problem."""
+    found: dict[int, int] = {}
+    for (horizon, *_), group in runs.group_by("horizon", "policy", "problem"):
+        found[horizon] = min(found.get(horizon, len(group)), len(group))
+    return dict(sorted(found.items()))
+
+
+def seeds_in_words(runs: "polars.DataFrame") -> str:
+    """Such as `20 seeds up to T = 1,000,000, and 5 beyond`."""
+    found = seeds_by_horizon(runs)
+    most, least = max(found.values()), min(found.values())
+    if most == least:
+        return f"{most} seeds"
+    last = max(horizon for horizon, seeds in found.items() if seeds == most)
+    return f"{most} seeds up to T = {last:,}, and {least} beyond"
 
 
 def slope(of: Curve, first: float = 0.0) -> Interval:

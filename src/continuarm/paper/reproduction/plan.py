@@ -39,6 +39,7 @@ UNBIASED: dict[str, Any] = {
     "adaptive, alternate, else as printed": ("adaptive-kwsa", {"probe": "alternate"}),
 }
 BEST = ("static, alternate", "adaptive, alternate")
+GROWING = ("static", "adaptive", *BEST)
 DIMENSIONS = (1, 2, 5, 10, 20, 50)
 
 
@@ -112,7 +113,7 @@ def _dimension() -> Study:
         found = []
         for dy in DIMENSIONS:
             world = {f"dy = {dy}": ("quadratic", _quadratic(dy))}
-            policies = {name: CORRECTED[name] for name in BEST}
+            policies = {name: (PRINTED | CORRECTED)[name] for name in GROWING}
             found.append(_experiment(policies, world, horizons, seeds))
             fitting = [t for t in horizons if uniform_fits(dy, t)]
             if fitting:
