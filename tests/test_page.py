@@ -112,11 +112,11 @@ def numbers_in(text: str | None) -> list[float]:
 
 
 def check_plus_minus(text: str | None, found: dict[str, float]) -> None:
-    """A mean with its standard error, rounded to two digits of the error."""
+    """A mean ± two standard errors, rounded to two digits of these."""
     mean, error = numbers_in(text)[:2]
-    half = 0.5 * 10 ** (math.floor(math.log10(found["error"])) - 1)
+    half = 0.5 * 10 ** (math.floor(math.log10(2.0 * found["error"])) - 1)
     assert mean == pytest.approx(found["mean"], abs=half + 1e-12)
-    assert error == pytest.approx(found["error"], abs=half + 1e-12)
+    assert error == pytest.approx(2.0 * found["error"], abs=half + 1e-12)
 
 
 def check_interval(text: str | None, found: dict[str, float]) -> None:
@@ -277,9 +277,9 @@ def test_a_decision_arrives_without_reload(tab: Tab, service: httpx.Client) -> N
     answer = service.post("/v1/experiments/prices/decisions", json=context).json()
     row = page.locator(".live tbody tr").filter(has_text="income 61,234")
     expect(row).to_contain_text(f"price {answer['decision']['price']:g}")
-    expect(row.locator("td").last).to_have_text("open")
+    expect(row.locator("td.number")).to_have_text("open")
     service.post("/v1/experiments/prices/payoffs", json={"id": answer["id"], "payoff": 4.375})
-    expect(row.locator("td").last).to_have_text("4.375")
+    expect(row.locator("td.number")).to_have_text("4.375")
     decisions = page.locator(".view > .numbers dd").first
     expect(decisions).to_have_text(f"{before + 1:,}")
     tab.check()
@@ -302,11 +302,11 @@ def test_what_was_paid_over_time_is_in_the_table_behind_the_chart(
 ) -> None:
     page = tab.go("experiments/prices")
     page.get_by_text("As a table").click()
-    rows = page.locator("figure tbody tr").all()
+    rows = page.locator("figure tbody tr")
     buckets = service.get("/v1/experiments/prices/history").json()["buckets"]
     assert {one["whose"] for one in buckets} == {"ours", "incumbent"}
-    assert len(rows) == len(buckets)
-    for row, one in list(zip(rows, buckets, strict=True))[::7]:
+    expect(rows).to_have_count(len(buckets))
+    for row, one in list(zip(rows.all(), buckets, strict=True))[::7]:
         whose, first, last, payoffs, mean, _ = row.locator("td").all_text_contents()
         assert whose == one["whose"]
         counts = (one["first"], one["last"], one["payoffs"])
@@ -352,7 +352,7 @@ def test_an_experiment_is_made_in_a_form_that_checks_as_the_api_does(
     expect(page.get_by_text("an experiment needs a name")).to_be_visible()
     page.get_by_label("Name").first.fill("parking")
     context, decision = page.locator(".side.context"), page.locator(".side.decision")
-    fill(context, {"Name": "hour", "Lowest": "0", "Highest": "24"})
+    fill(context, {"Name": "hour", "Unit": "h", "Lowest": "0", "Highest": "24"})
     fill(decision, {"Name": "fee", "Lowest": "5", "Highest": "1", "Steps of": "0.5"})
     page.get_by_role("button", name="Create the experiment").click()
     body = {
@@ -377,6 +377,7 @@ def test_an_experiment_is_made_in_a_form_that_checks_as_the_api_does(
     tab.forgive_refusals()
     made = about(service, "parking")
     assert made["decision"]["spacing"] == [0.5]
+    assert made["context"]["units"] == ["h"]
     assert made["options"]["share"] == 0.2
 
 

@@ -58,7 +58,7 @@ class Chain:
         options = {"start": self.today.tolist(), "share": SHARE, "ttl_seconds": LATE_AFTER}
         return {
             "context": sides | {"names": list(context.names)},
-            "decision": prices | {"names": list(box.names)},
+            "decision": prices | {"names": list(box.names), "units": ["$"] * box.dim},
             "options": options,
         }
 

@@ -8,7 +8,7 @@ export const about = (name) => get(experiment(name));
 
 /** The dimensions of a box: {index, name, label with its unit, low, high, span}. */
 export const sidesOf = ({ low, high, names, units }) => low.map((from, index) => ({
-  index, name: names[index], label: units?.[index] ? `${names[index]} (${units[index]})` : names[index],
+  index, name: names[index], label: units?.[index]?.trim() ? `${names[index]} (${units[index]})` : names[index],
   low: from, high: high[index], span: high[index] - from,
 }));
 

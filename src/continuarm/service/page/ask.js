@@ -1,9 +1,10 @@
 // What would it decide? For a context: the decision, why, and the payoff expected around it.
 
 import { experiment, get, query } from "./api.js";
+import { legendOf } from "./charts.js";
 import { empty, fresh, h, say } from "./dom.js";
 import { plusMinus, within } from "./numbers.js";
-import { payoffFigures } from "./payoff.js";
+import { KEYS, payoffFigures } from "./payoff.js";
 
 export async function showAsk(room, known) {
   const { name, context, decision } = known;
@@ -25,7 +26,7 @@ export async function showAsk(room, known) {
     try {
       const why = await get(experiment(name, `/explain${query(given)}`));
       const charts = await payoffFigures(name, given, decision);
-      answer.replaceChildren(...said(why, known, charts));
+      answer.replaceChildren(...said(why, known, charts).flat());
       say(`The decision: ${decision.map((side, k) => `${side.name} ${within(why.centre[k], side.span)}`).join(", ")}`);
     } catch (refused) {
       const at = context.findIndex((side) => new RegExp(`[\`\\s]${RegExp.escape?.(side.name) ?? side.name}[\`\\s]`).test(refused.message));
@@ -67,6 +68,6 @@ function said(why, { decision }, charts) {
     h("h2", "Why"),
     h("p.why", first), h("ul.why", rest.map((line) => h("li", line))),
     h("h2", "Expected payoff over each coordinate"),
-    charts.length ? h("div.charts", charts) : empty("Too little is known here yet.", "When a bin has learned enough payoffs, what it expects of each coordinate is shown here."),
+    charts.length ? [legendOf(KEYS), h("div.charts", charts)] : empty("Too little is known here yet.", "When a bin has learned enough payoffs, what it expects of each coordinate is shown here."),
   ];
 }

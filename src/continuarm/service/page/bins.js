@@ -8,7 +8,9 @@ import { choice, empty, fresh, h } from "./dom.js";
 import { count, plain, plusMinus, within } from "./numbers.js";
 
 const PAGE = 25; // rows of the table at once
-const REFRESH = 5000; // milliseconds
+const REFRESH = 5000; // milliseconds, and
+const SELDOM = 20; // times as long as it takes
+const AT_ONCE = 500; // bins in one answer
 
 export async function showBins(room, known) {
   const { name, context, decision } = known;
@@ -22,8 +24,20 @@ export async function showBins(room, known) {
   const colour = () => colours.find((one) => one.key === state.colour);
 
   async function load() {
-    state.bins = await allBins(name);
+    const began = performance.now();
+    state.bins = await allBins(name, (first) => {
+      if (state.bins.length) return;
+      state.bins = first;
+      begin();
+    });
+    state.took = performance.now() - began;
+  }
+
+  function begin() {
     if (!state.shown.length) [state.shown, state.held] = chosenSides(context, state.bins);
+    for (const own of controls.querySelectorAll("select[data-axis]")) own.value = String(state.shown[own.dataset.axis] ?? "");
+    drawHeld();
+    draw();
   }
 
   function draw() {
@@ -37,6 +51,7 @@ export async function showBins(room, known) {
       picture.replaceChildren(empty("No bin was visited here yet.", "A bin is made when its first payoff is learned."));
     } else {
       const map = binMap({ bins: visible, axes, value: colour().of, counts: colour().counts, selected: state.selected,
+        focused: picture.contains(document.activeElement),
         words: (bin) => words(bin, context, decision, colour()), chosen: choose });
       picture.replaceChildren(map.element, colourBar(map.shades, meaning(colour()), colour().text));
     }
@@ -69,21 +84,26 @@ export async function showBins(room, known) {
 
   controls.append(...choices(context, colours, state, () => { drawHeld(); draw(); }));
   const drawHeld = () => holding.replaceChildren(...heldFields(context, state, draw));
-  await load();
-  for (const [k, own] of [...controls.querySelectorAll("select[data-axis]")].entries()) own.value = state.shown[k] ?? "";
-  drawHeld();
-  draw();
   detail.replaceChildren(empty("No bin is chosen.", "Choose one in the map or in the table to see what it has learned."));
   room.replaceChildren(h("div.two.even", figure, detail));
-  known.live.follow(async () => { await load(); draw(); }, REFRESH);
+  await load();
+  begin();
+  let next = performance.now() + REFRESH;
+  known.live.follow(async () => {
+    if (performance.now() < next || listing.contains(document.activeElement)) return;
+    await load();
+    draw();
+    next = performance.now() + REFRESH + SELDOM * state.took;
+  }, REFRESH);
 }
 
-/** All bins, page by page. */
-async function allBins(name) {
+/** All bins, page by page; the first are shown at once. */
+async function allBins(name, first) {
   const found = [];
   for (let after = 0; after !== null;) {
-    const { bins, next } = await get(experiment(name, `/bins${query({ after })}`));
+    const { bins, next } = await get(experiment(name, `/bins${query({ after, most: AT_ONCE })}`));
     found.push(...bins);
+    if (!after && next !== null) first(found);
     after = next;
   }
   return found;

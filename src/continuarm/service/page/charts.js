@@ -16,8 +16,11 @@ export function figure({ title, note, chart, legend, data }) {
     }
   });
   return h("figure", { "aria-labelledby": id }, h("figcaption", h("strong", { id }, title), note ? h("span", note) : null),
-    legend?.length ? h("ul.legend", legend.map(key)) : null, chart, details);
+    legend?.length ? legendOf(legend) : null, chart, details);
 }
+
+/** What the lines of one chart, or of several, mean. */
+export const legendOf = (keys) => h("ul.legend", keys.map(key));
 
 /** Draw figures again: a table that was open stays open. */
 export function redraw(room, figures) {
@@ -66,7 +69,7 @@ export function sized(className, draw) {
 export function lines({ label, x, y, series, marks = [], height = 240, read }) {
   const xs = ends(x, series.flatMap((one) => one.points.map((p) => p.x)));
   const ys = ends(y, series.flatMap((one) => one.points.flatMap((p) => (p.y === null ? [] : [p.y, p.low ?? p.y, p.high ?? p.y]))), 0.06);
-  return sized("chart", (room, width) => {
+  const drawing = sized("chart", (room, width) => {
     const right = width - EDGE.right, bottom = height - EDGE.bottom;
     const toX = scale(xs, [EDGE.left, right]), toY = scale(ys, [bottom, EDGE.top]);
     const clip = fresh("clip");
@@ -78,6 +81,8 @@ export function lines({ label, x, y, series, marks = [], height = 240, read }) {
     room.replaceChildren(picture);
     if (read && series[0]?.points.length) addReadout(room, picture, series, toX, toY, read, bottom);
   });
+  drawing.style.minHeight = `${height}px`; // nothing jumps when it is drawn
+  return drawing;
 }
 
 function ends({ low, high }, values, margin = 0) {
@@ -105,7 +110,7 @@ function drawn({ kind, points, dots, quiet }, toX, toY) {
 }
 
 function axes(x, y, xs, ys, toX, toY, { width, right, bottom }) {
-  const across = ticks(...xs, Math.max(Math.floor((right - EDGE.left) / 90), 2)), up = ticks(...ys, 4);
+  const across = ticks(...xs, Math.max(Math.floor((right - EDGE.left) / 70), 2)), up = ticks(...ys, 4);
   const step = (marks) => (marks.length > 1 ? marks[1] - marks[0] : Math.abs(marks[0]) || 1);
   return s("g", { class: "axes" },
     up.map((v) => [s("line", { x1: EDGE.left, x2: right, y1: toY(v), y2: toY(v), class: "grid" }),

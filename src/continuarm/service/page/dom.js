@@ -48,6 +48,9 @@ export function table(caption, columns, rows, attributes = {}) {
   return h("div.scrolls", { tabindex: "0", role: "region", "aria-label": caption }, own);
 }
 
+/** A sentence whose `words` are code. */
+export const marked = (text) => text.split("`").map((part, k) => (k % 2 ? h("code", part) : part));
+
 /** A message in place of what is not there. */
 export const empty = (title, ...more) => h("div.empty", h("p.title", title), ...more.map((text) => h("p", text)));
 

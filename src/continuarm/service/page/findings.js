@@ -2,7 +2,7 @@
 
 import { pill } from "./about.js";
 import { experiment, get } from "./api.js";
-import { empty, h } from "./dom.js";
+import { empty, h, marked } from "./dom.js";
 import { count, plain } from "./numbers.js";
 
 export async function showFindings(room, known) {
@@ -18,4 +18,4 @@ export async function showFindings(room, known) {
 }
 
 const finding = ({ level, check, where, evidence, measure, advice }) => h(`article.card.finding.${level}`,
-  h("h2", pill(level), check), h("p.note", where), h("p", `${measure}: ${plain(evidence)}`), h("p", h("strong", advice)));
+  h("h2", pill(level), check), h("p.note", where), h("p", `${measure}: ${plain(evidence)}`), h("p", h("strong", marked(advice))));

@@ -1,7 +1,7 @@
 // A new experiment. Nothing is checked here: the API checks, and what it says stands at its field.
 
 import { experiment, send } from "./api.js";
-import { fresh, h, say } from "./dom.js";
+import { choice, fresh, h, say } from "./dom.js";
 
 const OPTIONS = [
   ["share", "Share of the incumbent", "the part of decisions that stay as today, so that the uplift can be measured; 0 to 1"],
@@ -23,11 +23,12 @@ export async function showForm(room) {
   places.set("name", name);
   places.set("decision.rows", rows);
   options.forEach(([key, own]) => places.set(`options.${key}`, own));
+  const outside = choice("Contexts outside their box are", [["refuse", "refused"], ["clip", "clipped, and said so"]], "refuse", () => {});
   const error = h("p.error", { role: "alert", hidden: true });
   const form = h("form", { novalidate: true },
     h("fieldset", h("legend", "Experiment"), h("div.one", name.element)),
     context.element, decision.element,
-    h("fieldset", h("legend", "Limits and options"), h("div.one", rows.element), h("div.options", options.map(([, own]) => own.element))),
+    h("fieldset", h("legend", "Limits and options"), h("div.one", rows.element), h("div.choices.apart", outside), h("div.options", options.map(([, own]) => own.element))),
     error, h("div.row", h("button.primary", "Create the experiment"), h("a.button", { href: "#/" }, "Cancel")));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -62,7 +63,7 @@ export async function showForm(room) {
     const given = Object.fromEntries(options.map(([key, own]) => [key, number(own.input.value)]).filter(([, value]) => value !== null));
     if (start.some((value) => value !== null)) given.start = start;
     return {
-      policy: "recommended", context: made, options: given,
+      policy: "recommended", outside: outside.querySelector("select").value, context: made, options: given,
       decision: { ...box, ...(spacing.some((v) => v !== null) ? { spacing: spacing.map((v) => v ?? 0) } : {}), ...(lines.length ? { rows: lines } : {}) },
     };
   }
@@ -98,22 +99,24 @@ function labelled(input, text, hint) {
   } };
 }
 
-const TEXTS = { low: "Lowest", high: "Highest", spacing: "Steps of", start: "Today" };
+const TEXTS = { name: "Name", unit: "Unit", low: "Lowest", high: "Highest", spacing: "Steps of", start: "Today" };
+
+const MANY = { name: "names", unit: "units" }; // as the API calls them
 
 /** The dimensions of a box, to which one can add. */
 function sides(title, role, places, numbers) {
   const rows = [];
   const room = h("div.sides");
   const draw = () => {
-    room.replaceChildren(...rows.map((row, k) => h(`div.side.${role}`, ["name", ...numbers].map((key) => row[key].element),
+    room.replaceChildren(...rows.map((row, k) => h(`div.side.${role}`, ["name", "unit", ...numbers].map((key) => row[key].element),
       h("button", { type: "button", "aria-label": `Remove ${row.name.input.value || `${role} ${k + 1}`}`, disabled: role === "decision" && rows.length === 1,
         onclick: () => { rows.splice(k, 1); draw(); } }, "Remove"))));
     for (const key of [...places.keys()]) if (key.startsWith(`${role}.`) && key !== "decision.rows") places.delete(key);
-    rows.forEach((row, k) => ["name", ...numbers].forEach((key) => places.set(key === "start" ? `options.start[${k}]` : `${role}.${key === "name" ? "names" : key}[${k}]`, row[key])));
+    rows.forEach((row, k) => ["name", "unit", ...numbers].forEach((key) => places.set(key === "start" ? `options.start[${k}]` : `${role}.${MANY[key] ?? key}[${k}]`, row[key])));
   };
   const add = () => {
-    const row = { name: field(rows.length ? `Name ${rows.length + 1}` : "Name") };
-    numbers.forEach((key) => { row[key] = field(TEXTS[key]); row[key].input.inputMode = "decimal"; });
+    const row = Object.fromEntries(["name", "unit", ...numbers].map((key) => [key, field(TEXTS[key])]));
+    numbers.forEach((key) => { row[key].input.inputMode = "decimal"; });
     rows.push(row);
     draw();
     return row;
@@ -122,7 +125,9 @@ function sides(title, role, places, numbers) {
   const element = h("fieldset", h("legend", title), h("p.note", role === "context" ? "What is known when a decision is wanted: one line for each number." : "What is decided: one line for each number. Steps and what is done today may be left empty."),
     room, h("button", { type: "button", onclick: () => add().name.input.focus() }, `Add a ${role === "context" ? "context" : "coordinate"}`));
   const column = (key) => rows.map((row) => number(row[key].input.value));
-  return { element, role, rows, values: () => ({ names: rows.map((row) => row.name.input.value.trim()), ...Object.fromEntries(numbers.map((key) => [key, column(key)])) }) };
+  const texts = (key) => rows.map((row) => row[key].input.value.trim());
+  const units = () => (texts("unit").some(Boolean) ? { units: texts("unit").map((unit) => unit || " ") } : {});
+  return { element, values: () => ({ names: texts("name"), ...units(), ...Object.fromEntries(numbers.map((key) => [key, column(key)])) }) };
 }
 
 /** The field that a refusal is about; of a box that is wrong, the one that its words name. */

@@ -5,7 +5,8 @@ import { figure, lines } from "./charts.js";
 import { empty } from "./dom.js";
 import { count, plain, plusMinus } from "./numbers.js";
 
-const ENOUGH = 30; // payoffs in a point of the chart
+const ENOUGH = 30; // payoffs in a point of the chart, and
+const MOST = 24; // points
 const WHOSE = [["ours", "ours", "our decisions"], ["incumbent", "theirs", "the incumbent's"]];
 
 export async function historyFigure(name) {
@@ -34,12 +35,12 @@ const point = ({ first, last, mean, error }) => ({
 
 /** Neighbours together, until each has enough payoffs. */
 function pooled(buckets) {
-  const found = [];
+  const found = [], least = Math.max(ENOUGH, buckets.reduce((sum, one) => sum + one.payoffs, 0) / MOST);
   for (const one of buckets) {
-    if (found.length && found.at(-1).payoffs < ENOUGH) found.push(together(found.pop(), one));
+    if (found.length && found.at(-1).payoffs < least) found.push(together(found.pop(), one));
     else found.push(one);
   }
-  if (found.length > 1 && found.at(-1).payoffs < ENOUGH) {
+  if (found.length > 1 && found.at(-1).payoffs < least) {
     const last = found.pop();
     found.push(together(found.pop(), last));
   }

@@ -1,9 +1,11 @@
 // The learned decision along a context, with where payoffs put the best, and what is done today.
 
 import { experiment, get, query } from "./api.js";
-import { figure, lines, redraw } from "./charts.js";
+import { figure, legendOf, lines, redraw } from "./charts.js";
 import { choice, empty, fresh, h } from "./dom.js";
 import { plain, plusMinus, within } from "./numbers.js";
+
+const KEYS = [{ name: "best known", kind: "ours" }, { name: "where payoffs put it, ± 2 standard errors", kind: "ours", shape: "band" }, { name: "today", kind: "theirs" }];
 
 export async function showLearned(room, known) {
   const { name, context, decision } = known;
@@ -31,7 +33,7 @@ export async function showLearned(room, known) {
   const held = h("details.held", { open: context.length < 4 }, h("summary", "Where the other contexts are held"), holding);
   hold();
   room.replaceChildren(h("section.card", { "aria-label": "What it learned" },
-    h("div.choices", pick), held, charts));
+    h("div.choices", pick), held, legendOf(KEYS), charts));
   await draw();
   known.live.follow(draw, 10_000);
 }
@@ -65,7 +67,7 @@ function drawn({ x, decision }, along, side) {
     read: (k) => [`${along.name} ${within(x[k], along.span)}`, `best known ${within(learned[k], side.span)}`, `payoffs put it at ${said(k)}`, `today ${within(today[k], side.span)}`],
   });
   return figure({
-    title: `Best ${side.label}`, chart, legend: [{ name: "best known", kind: "ours" }, { name: "where payoffs put it (± 2 s.e.)", kind: "ours", shape: "band" }, { name: "today", kind: "theirs" }],
+    title: `Best ${side.label}`, chart,
     data: () => ({ columns: [{ name: along.label, number: true }, { name: "Best known", number: true }, { name: "Payoffs put it at", number: true }, { name: "Today", number: true }],
       rows: x.map((at, k) => [within(at, along.span), within(learned[k], side.span), said(k), within(today[k], side.span)]) }),
   });

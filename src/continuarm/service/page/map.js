@@ -11,9 +11,9 @@ const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowD
 /**
  * bins: those that are shown, with low, high, frozen; value: (bin) => number or null.
  * axes: one or two {index, name, low, high} of the context; none: one bin for all.
- * words: (bin) => what is said of it; chosen: (bin) => called when it is.
+ * words: (bin) => what is said of it; chosen: (bin) => called when it is. focused: who was there stays.
  */
-export function binMap({ bins, axes, value, counts, words, chosen, selected }) {
+export function binMap({ bins, axes, value, counts, words, chosen, selected, focused }) {
   const flat = axes.length < 2;
   const height = flat ? 150 : 400;
   const values = bins.map(value);
@@ -37,7 +37,10 @@ export function binMap({ bins, axes, value, counts, words, chosen, selected }) {
     paint(ground, state.boxes, bins, fills, frame);
     drawAxes(ground, axes, toX, toY, frame);
     listen(above.canvas);
+    const stay = focused || own.contains(document.activeElement);
+    focused = false;
     own.replaceChildren(ground.canvas, above.canvas, readout);
+    if (stay) above.canvas.focus({ preventScroll: true });
     mark();
   });
   const readout = h("div.readout", { hidden: true, "aria-hidden": "true" });

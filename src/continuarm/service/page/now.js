@@ -26,14 +26,14 @@ function arrivals({ context, decision, live }) {
     stop.setAttribute("aria-pressed", String(now));
     stop.textContent = now ? "Go on" : "Hold";
   } }, "Hold");
-  const columns = ["Time", ...(context.length ? ["Context"] : []), "Decision", "Role", "Payoff"];
+  const columns = ["Time", "Decision", "Payoff", "Role", ...(context.length ? ["Context"] : [])];
   const times = [];
   live.follow((events) => {
     const asked = events.filter((event) => event.event === "asked");
     const now = performance.now();
     times.push(...asked.map(() => now));
     while (times.length && now - times[0] > 5000) times.shift();
-    rate.textContent = `${plain(times.length / 5)} a second`;
+    rate.textContent = `${(times.length / 5).toFixed(1)} a second`;
     if (stop.getAttribute("aria-pressed") === "true") return;
     const fresh = new Set(asked.map((event) => event.id));
     shown.unshift(...asked.slice(-SHOWN).reverse().map((event) => ({ event, payoff: null })));
@@ -45,8 +45,8 @@ function arrivals({ context, decision, live }) {
     nothing.hidden = shown.length > 0;
     listing.hidden = !nothing.hidden;
     body.replaceChildren(...shown.map(({ event, payoff }) => h("tr", { class: fresh.has(event.id) ? "new" : null },
-      h("td", clock(event.time)), context.length ? h("td", said(context, event.context)) : null, h("td", said(decision, event.value)),
-      h("td", event.role), h("td.number", payoff ?? h("span.note", "open")))));
+      h("td", clock(event.time)), h("td", said(decision, event.value)), h("td.number", payoff ?? h("span.note", "open")),
+      h("td", event.role), context.length ? h("td", said(context, event.context)) : null)));
   });
   const listing = h("div.scrolls", { hidden: true, tabindex: "0", role: "region", "aria-label": "The last decisions" }, h("table.live", h("caption.unseen", "The last decisions"),
     h("thead", h("tr", columns.map((text) => h(text === "Payoff" ? "th.number" : "th", { scope: "col" }, text)))), body));

@@ -31,13 +31,13 @@ export function plain(value, sign = "auto") {
   return fixed(value, 3 - size, sign);
 }
 
-/** An estimate with its standard error, as exact as that is. */
+/** An estimate ± two standard errors, as exact as these are. */
 export function plusMinus(value, error) {
   if (value === null || value === undefined) return "–";
   if (!(error > 0) || !Number.isFinite(error)) return plain(value);
-  const decimals = 1 - Math.floor(Math.log10(error));
-  if (decimals > 9) return `${plain(value)} ± ${error.toExponential(1)}`;
-  return `${fixed(value, decimals)} ± ${fixed(error, decimals)}`;
+  const half = 2 * error, decimals = 1 - Math.floor(Math.log10(half));
+  if (decimals > 9) return `${plain(value)} ± ${half.toExponential(1)}`;
+  return `${fixed(value, decimals)} ± ${fixed(half, decimals)}`;
 }
 
 /** [low, estimate, high] as text; all with the decimals that the width deserves. */

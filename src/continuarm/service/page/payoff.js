@@ -4,6 +4,9 @@ import { experiment, get, query } from "./api.js";
 import { figure, lines } from "./charts.js";
 import { plain, plusMinus, within } from "./numbers.js";
 
+export const KEYS = [{ name: "expected", kind: "ours" }, { name: "± 2 standard errors", kind: "ours", shape: "band" }, { name: "beyond what was tried", kind: "beyond" },
+  { name: "best known", kind: "ours", shape: "mark" }, { name: "today", kind: "theirs", shape: "mark" }];
+
 export async function payoffFigures(name, context, decision) {
   const found = await Promise.all(decision.map((side) => get(experiment(name, `/payoff${query({ over: side.name, ...context })}`))));
   return found.flatMap((one, k) => (one.x.length ? [drawn(one, decision[k])] : []));
@@ -21,9 +24,7 @@ function drawn({ x, expected, error, tried, best, today }, side) {
     read: (k) => [`${side.name} ${within(x[k], side.span)}`, `expected ${text(k)}`, tried[k] ? "tried" : "not tried"],
   });
   return figure({
-    title: side.label, note: "band: ± 2 standard errors", chart,
-    legend: [{ name: "expected", kind: "ours" }, { name: "beyond what was tried", kind: "beyond" }, { name: "best known", kind: "ours", shape: "mark" },
-      { name: "today", kind: "theirs", shape: "mark" }],
+    title: side.label, chart,
     data: () => ({ columns: [{ name: side.label, number: true }, { name: "Expected payoff", number: true }, { name: "Standard error", number: true }, { name: "Tried" }],
       rows: x.map((at, k) => [within(at, side.span), plain(expected[k]), plain(error[k]), tried[k] ? "yes" : "no"]) }),
   });
