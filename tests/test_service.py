@@ -62,6 +62,8 @@ def test_contexts_go_in_decisions_come_out_payoffs_come_back(service: httpx.Clie
     assert (unknown.status_code, unknown.json()["error"]) == (404, "unknown-decision")
     why = service.get(f"{HERE}/explain/{answer['id']}").json()
     assert "price" in why["text"]
+    assert why["id"] == answer["id"]
+    assert f"Decision {answer['id']}" in why["text"]
 
 
 def test_a_batch_says_what_became_of_each(service: httpx.Client) -> None:

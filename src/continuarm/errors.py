@@ -16,6 +16,7 @@
     │   ├── UnavailableError         it does not answer now, or is full: try again
     │   ├── UnknownExperimentError (KeyError)   an experiment that nobody has created
     │   └── ExperimentConflictError  what an experiment is, or was given, speaks against it
+    ├── DeniedError (PermissionError)   a service whose token is missing or does not reach so far
     └── MissingExtraError (ImportError)   an optional part that is not installed
 
 Every message states the rule first and then the value that broke it.
@@ -26,6 +27,7 @@ __all__ = [
     "BestDecisionWarning",
     "BusyError",
     "ContinuarmError",
+    "DeniedError",
     "ExperimentConflictError",
     "ExpiredDecisionError",
     "InputError",
@@ -115,6 +117,10 @@ class UnknownExperimentError(StoreError, KeyError):
 
 class ExperimentConflictError(StoreError):
     """An experiment has other settings, or is archived."""
+
+
+class DeniedError(ContinuarmError, PermissionError):
+    """A service needs a token, or one whose scope reaches further."""
 
 
 class MissingExtraError(ContinuarmError, ImportError):

@@ -1,5 +1,6 @@
 """Clients of the service: the verbs of a policy, over HTTP."""
 
-from continuarm.client.clients import AsyncClient, Client
+from continuarm.client.asynchronous import AsyncClient
+from continuarm.client.clients import Client
 
 __all__ = ["AsyncClient", "Client"]

@@ -1,23 +1,21 @@
-"""Client and AsyncClient: a policy that lives in a service."""
+"""Client: a policy that lives in a service."""
 
-import asyncio
 import time
+from collections.abc import Sequence
+from queue import Empty, SimpleQueue
+from threading import Event, Lock, Thread
 from typing import Any, Self
 
-from continuarm.client.core import AWAY, Call, Talk, refused
+from continuarm.client.core import Call, Talk
+from continuarm.client.incumbent import incumbent_of, is_own
+from continuarm.client.trying import Tries, answer_of, headers_of, httpx
 from continuarm.core.compiling import Array
-from continuarm.errors import MissingExtraError, UnavailableError
-from continuarm.live.decision import Decision
+from continuarm.errors import ContinuarmError, UnavailableError
+from continuarm.live.decision import Decision, Decisions
 
-try:
-    import httpx
-except ImportError as error:
-    raise MissingExtraError("a client needs httpx: pip install 'continuarm[client]'") from error
+__all__ = ["Client"]
 
-__all__ = ["AsyncClient", "Client"]
-
-TRIES = 4
-PAUSE = 0.05  # seconds before the second try; each further one waits twice as long
+SOON = 0.2  # seconds until a decision that was not waited for is forgotten
 
 
 class Client:
@@ -29,45 +27,97 @@ class Client:
     experiment : its name.
     token : if the service needs one.
     timeout : seconds that one try may take.
+    incumbent : what is done today, by name, in order, or a function of the context. Where the
+        service does not answer in time, `ask` answers this itself. Its payoff is learned by
+        nobody: `tell` does nothing with it. What the service may have decided meanwhile is
+        forgotten later, in the background.
+    patience : seconds that `ask` waits then, all its tries together; default 0.2.
 
     Every `ask` has a key, the caller's or one of its own. So a try that was cut off is made again
     without harm. What the service refuses is raised as a policy would.
     """
 
     def __init__(
-        self, address: str, experiment: str, *, token: str | None = None, timeout: float = 10.0
+        self,
+        address: str,
+        experiment: str,
+        *,
+        token: str | None = None,
+        timeout: float = 10.0,
+        incumbent: Any = None,
+        patience: float | None = None,
     ) -> None:
-        self._talk = Talk(experiment)
-        self._http = httpx.Client(base_url=address, timeout=timeout, headers=_headers(token))
+        self._talk, self._timeout = Talk(experiment), timeout
+        self._incumbent = incumbent_of(incumbent, patience)
+        self._http = httpx.Client(base_url=address, timeout=timeout, headers=headers_of(token))
+        self._unwanted = _Unwanted(self)
 
-    def _call(self, call: Call) -> dict[str, Any]:
-        for k in range(TRIES):
+    def call(self, call: Call, tries: Tries | None = None) -> dict[str, Any]:
+        """Make a request, as often as it takes."""
+        tries = tries or Tries(self._timeout)
+        for k, timeout in enumerate(tries.timeouts()):
             try:
-                return _answer(self._http.request(*call[:2], json=call.body, params=call.query))
+                return answer_of(self._http.request(**call.options(timeout)))
             except (httpx.TransportError, UnavailableError) as error:
-                if k == TRIES - 1:
-                    raise _away(error) from error
-                time.sleep(PAUSE * 2**k)
+                time.sleep(tries.pause(k, error))
         raise AssertionError
 
     def ask(self, context: Any = (), *, within: Any = None, key: str | None = None) -> Decision:
         """A decision for this context, when it is durable."""
-        return self._talk.decision(context, self._call(self._talk.ask(context, within, key)))
+        call = self._talk.ask(context, within, key)
+        if self._incumbent is None:
+            return self._talk.decision(context, self.call(call))
+        try:
+            answer = self.call(call, Tries(self._timeout, self._incumbent.patience))
+        except UnavailableError:
+            self._unwanted.add(call)
+            return self._incumbent.decision(context)
+        return self._talk.decision(context, answer)
+
+    def ask_many(self, contexts: Any) -> Decisions:
+        """Decisions for contexts of shape `(n, dx)`; if one is refused, there is none."""
+        calls = self._talk.ask_many(contexts)
+        return self._talk.decisions(contexts, [self.call(call) for call in calls], self._forget)
 
     def tell(self, decision: Decision | int, payoff: float, *, value: Any = None) -> None:
         """Learn the payoff of a decision; the same again changes nothing."""
-        self._call(self._talk.tell(decision, payoff, value))
+        if not is_own(decision):
+            self.call(self._talk.tell(decision, payoff, value))
+
+    def tell_many(
+        self, decisions: Decisions | Sequence[Any], payoffs: Any, *, values: Any = None
+    ) -> None:
+        """Learn many payoffs, each by itself; then raise why the first one was refused, if so."""
+        calls = self._talk.tell_many(decisions, payoffs, values)
+        self._talk.all_closed([self.call(call) for call in calls])
 
     def forget(self, decision: Decision | int) -> None:
         """A payoff will never come."""
-        self._call(self._talk.forget(decision))
+        if not is_own(decision):
+            self.call(self._talk.forget(decision))
+
+    def _forget(self, ids: list[str]) -> None:
+        self.call(self._talk.forget_all(ids))
 
     def recommend(self, context: Any = ()) -> Array:
         """The best decision known now."""
-        return self._talk.best(self._call(self._talk.recommend(context)))
+        return self._talk.best(self.call(self._talk.recommend(context)))
+
+    def explain(self, what: Any = ()) -> dict[str, Any]:
+        """Why a decision was made, or what is best for a context."""
+        return self.call(self._talk.explain(what))
+
+    def pause(self) -> None:
+        """Let every decision be the incumbent's, for everybody, until `resume`."""
+        self.call(self._talk.steer("pause"))
+
+    def resume(self) -> None:
+        """Decide again."""
+        self.call(self._talk.steer("resume"))
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Forget what is left to forget, if the service answers, and let go of the connection."""
+        self._unwanted.close()
         self._http.close()
 
     def __enter__(self) -> Self:
@@ -76,75 +126,49 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def forget_unwanted(self, call: Call) -> None:
+        """Forget the decision of a request that was not waited for, made by now or not."""
+        self.call(self._talk.forget_answer(self.call(call)))
 
-class AsyncClient:
-    """The same for an event loop: `await client.ask(...)`."""
 
-    def __init__(
-        self, address: str, experiment: str, *, token: str | None = None, timeout: float = 10.0
-    ) -> None:
-        self._talk = Talk(experiment)
-        self._http = httpx.AsyncClient(base_url=address, timeout=timeout, headers=_headers(token))
+class _Unwanted:
+    """Requests that were not waited for, whose decisions a thread forgets when it can."""
 
-    async def _call(self, call: Call) -> dict[str, Any]:
-        for k in range(TRIES):
+    def __init__(self, client: Client) -> None:
+        self._client, self._calls = client, SimpleQueue[Call]()
+        self._thread: Thread | None = None
+        self._starting, self._ending = Lock(), Event()
+
+    def add(self, call: Call) -> None:
+        """One more."""
+        self._calls.put(call)
+        with self._starting:
+            if self._thread is None:
+                self._thread = Thread(target=self._forget_all, daemon=True)
+                self._thread.start()
+
+    def _forget_all(self) -> None:
+        while not self._ending.wait(SOON):
+            self._forget_some()
+        self._forget_some()
+
+    def _forget_some(self) -> None:
+        """Forget until there are no more, or the service is away."""
+        while True:
             try:
-                found = await self._http.request(*call[:2], json=call.body, params=call.query)
-                return _answer(found)
-            except (httpx.TransportError, UnavailableError) as error:
-                if k == TRIES - 1:
-                    raise _away(error) from error
-                await asyncio.sleep(PAUSE * 2**k)
-        raise AssertionError
+                call = self._calls.get_nowait()
+            except Empty:
+                return
+            try:
+                self._client.forget_unwanted(call)
+            except UnavailableError:
+                self._calls.put(call)
+                return
+            except ContinuarmError:
+                continue  # refused: there is no decision, or it is closed
 
-    async def ask(
-        self, context: Any = (), *, within: Any = None, key: str | None = None
-    ) -> Decision:
-        """A decision for this context, when it is durable."""
-        answer = await self._call(self._talk.ask(context, within, key))
-        return self._talk.decision(context, answer)
-
-    async def tell(self, decision: Decision | int, payoff: float, *, value: Any = None) -> None:
-        """Learn the payoff of a decision; the same again changes nothing."""
-        await self._call(self._talk.tell(decision, payoff, value))
-
-    async def forget(self, decision: Decision | int) -> None:
-        """A payoff will never come."""
-        await self._call(self._talk.forget(decision))
-
-    async def recommend(self, context: Any = ()) -> Array:
-        """The best decision known now."""
-        return self._talk.best(await self._call(self._talk.recommend(context)))
-
-    async def close(self) -> None:
-        """Let go of the connection."""
-        await self._http.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-
-def _headers(token: str | None) -> dict[str, str]:
-    return {} if token is None else {"authorization": f"Bearer {token}"}
-
-
-def _answer(response: httpx.Response) -> dict[str, Any]:
-    """What was answered, or the error of a refusal."""
-    try:
-        answer: dict[str, Any] = response.json()
-    except ValueError:
-        answer = {}
-    if response.status_code in AWAY:
-        raise UnavailableError(str(answer.get("message", f"status {response.status_code}")))
-    if response.status_code >= 400:
-        raise refused(response.status_code, answer)
-    return answer
-
-
-def _away(error: Exception) -> UnavailableError:
-    if isinstance(error, UnavailableError):
-        return error
-    return UnavailableError(f"a service must answer, but {type(error).__name__}: {error}")
+    def close(self) -> None:
+        """Try once more."""
+        self._ending.set()
+        if self._thread is not None:
+            self._thread.join()

@@ -153,7 +153,9 @@ class Looking:
         policy = running.view()
         event = event_of(record, record.time if policy.ttl_seconds is not None else 0.0)
         assert isinstance(event, Asked)
-        return _plain(await asyncio.to_thread(policy.explain, event))
+        found = await asyncio.to_thread(policy.explain, event)
+        text = found["text"].replace(f"Decision {event.id}", f"Decision {id_}", 1)
+        return _plain(found | {"id": id_, "text": text})
 
     async def export(self, request: HttpRequest, body: None) -> Response:
         """The table from which `Reader` decides."""
