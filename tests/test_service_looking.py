@@ -140,13 +140,14 @@ def test_history_curve_and_payoff_are_those_of_the_figures(
     table = learned_table(policy, "age", {"income": 9e4}, 7)
     assert curve["held"] == {"income": 9e4}
     price = curve["decision"]["price"]
-    columns = [curve["x"], price["learned"], price["peak"], price["error"], price["today"]]
+    columns = [curve["x"], price["learned"], price["peak"], price["error"]]
+    columns += [price["today"], price["set_by"]]
     assert list(zip(*columns, strict=True)) == [(r[0], *r[2:]) for r in table.rows]
     paid = client.get(f"{HERE}/payoff", params={"over": "price", "age": 37}).json()
     middle = {"age": 37, "income": 125_000}
     rows = payoff_table(policy, middle, "price").rows
-    found = zip(paid["x"], paid["expected"], paid["error"], paid["tried"], strict=True)
-    assert list(found) == list(rows)
+    names = ("x", "expected", "error", "tried", "allowed")
+    assert list(zip(*(paid[name] for name in names), strict=True)) == list(rows)
     assert paid["context"] == middle
     assert paid["best"] == policy.recommend(middle)[0]
     assert paid["today"] == 4.0

@@ -156,6 +156,22 @@ def test_names_and_keys_are_never_put_into_sql(tmp_path: Path) -> None:
         assert [one.name for one in store.experiments()] == [EVIL]
 
 
+def test_two_workers_share_a_store_and_end_well(tmp_path: Path) -> None:
+    with Server(tmp_path / "shop.db", "--workers", "2") as server:
+        assert server.client.put(HERE, json=PRICES).status_code == 201
+        ids = set()
+        for k in range(20):  # each on a connection of its own: either worker may take it
+            url = f"{server.client.base_url}{HERE}/decisions"
+            asked = httpx.post(
+                url, json={"context": CUSTOMER, "key": f"order-{k // 2}"}, timeout=300
+            )
+            ids.add(asked.json()["id"])
+        assert len(ids) == 10, "one decision for each key, whichever worker was asked"
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(60) == 0
+        server.stop()
+
+
 def test_sigterm_ends_open_streams_at_once_and_the_process_with_zero(tmp_path: Path) -> None:
     with Server(tmp_path / "shop.db", "--log-contexts") as server:
         assert server.client.put(HERE, json=PRICES).status_code == 201

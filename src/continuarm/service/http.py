@@ -94,7 +94,7 @@ def endpoint_of(op: Operation, door: Doorkeeper, count: Answered, lines: Lines) 
             door.let_in(_header(request, b"authorization"), op.scope)
             body = None if decode is None else decode(await _content(request))
             response: Response = await op.handler(request, body)
-        except (ContinuarmError, msgspec.MsgspecError) as error:
+        except (ContinuarmError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             response = answered(refusal_of(error), status_of(error))
         except ClientDisconnect:
             response = answered(Refusal("malformed", "the body must come whole"), 400)

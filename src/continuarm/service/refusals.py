@@ -22,6 +22,7 @@ TABLE: tuple[tuple[type[Exception], int, str], ...] = (
     (TooLargeError, 413, "too-large"),
     (msgspec.ValidationError, 400, "malformed"),
     (msgspec.DecodeError, 400, "malformed"),
+    (UnicodeDecodeError, 400, "malformed"),
     (errors.AlreadyToldError, 409, "closed-before"),
     (errors.ExpiredDecisionError, 409, "expired"),
     (errors.UnknownDecisionError, 404, "unknown-decision"),

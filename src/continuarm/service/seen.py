@@ -161,7 +161,7 @@ def payoff_seen(policy: Policy, over: str | None, given: dict[str, float]) -> sh
     decision, j = policy.decision, dimension(policy.decision, over, "coordinate")
     point = filled(policy.context, given, policy.context.centre)
     table, known = payoff_table(policy, point, decision.names[j]), policy.explain(point)
-    columns = zip(*table.rows, strict=True) if table.rows else ((), (), (), ())
+    columns = zip(*table.rows, strict=True) if table.rows else ((), (), (), (), ())
     best = by_name(decision, known["centre"])
     held = {name: value for name, value in best.items() if name != decision.names[j]}
     numbers = *map(list, columns), known["centre"][j], known["start"][j]

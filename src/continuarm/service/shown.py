@@ -226,13 +226,14 @@ class Coordinate(Struct):
     """One coordinate of the decision along a context.
 
     learned : the best known; peak, error: where payoffs put it, and its standard error.
-    today : what the incumbent does.
+    today : what the incumbent does. set_by: the guards that set the best known.
     """
 
     learned: list[float]
     peak: list[float | None]
     error: list[float | None]
     today: list[float]
+    set_by: list[str]
 
 
 class Curve(Struct):
@@ -247,7 +248,8 @@ class Curve(Struct):
 class PayoffCurve(Struct):
     """The payoff expected over one coordinate of the decision; no numbers: nobody knows.
 
-    held : where the other coordinates are. tried: whether decisions were tried there.
+    held : where the other coordinates are. tried: whether decisions were tried there; allowed:
+        whether limits and guards allow one there.
     best, today : the coordinate of the best decision known, and of the incumbent's.
     """
 
@@ -258,6 +260,7 @@ class PayoffCurve(Struct):
     expected: list[float]
     error: list[float]
     tried: list[bool]
+    allowed: list[bool]
     best: float
     today: float
 
