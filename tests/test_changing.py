@@ -1,6 +1,7 @@
 """Options that change in a running policy, and experiments that succeed others."""
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,11 +16,13 @@ from continuarm.errors import (
     ExpiredDecisionError,
     InputError,
     SettingsError,
+    UnavailableError,
     UnknownExperimentError,
 )
 from continuarm.ledger import share
 from continuarm.ledger.replaying import replay
 from continuarm.live import events
+from continuarm.service.running import Running
 from continuarm.store import Store, open_store
 from tests.serving import served
 
@@ -215,3 +218,28 @@ def test_a_successor_learns_the_payoffs_of_its_predecessor(store: Store) -> None
         share(policy, store, "prices-4", after="nobody's")
     with pytest.raises(ExperimentConflictError, match="a successor learns"):
         share(policy, store, "prices")
+
+
+def test_a_server_too_many_events_behind_answers_503_until_it_has_caught_up(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = share(new(), store, "prices")
+    running = Running(store, "prices", 1000.0, 5)
+    try:
+        running.refuse_if_behind()
+        with monkeypatch.context() as slow:
+            slow.setattr(running.replica, "fold_some", lambda most: False)  # it hears, and is slow
+            for _ in range(4):
+                shared.tell(shared.ask([30.0]), 1.0)
+            until = time.monotonic() + 30.0
+            while running.behind < 8 and time.monotonic() < until:
+                time.sleep(0.01)
+            assert (running.behind, running.is_behind) == (8, True)
+            with pytest.raises(UnavailableError, match=r"within 1000 s and 5 events .* 8 events"):
+                running.refuse_if_behind()
+        while running.is_behind and time.monotonic() < until:
+            time.sleep(0.01)
+        running.refuse_if_behind()
+        assert running.replica.position == store.experiment("prices").head
+    finally:
+        running.close()

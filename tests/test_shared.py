@@ -27,6 +27,7 @@ from continuarm.errors import (
 )
 from continuarm.ledger import SharedPolicy, beginnings, replica, share, version
 from continuarm.ledger.fold import fold
+from continuarm.ledger.replaying import replay
 from continuarm.live.life import Life
 from continuarm.store import Record, Store, open_store
 
@@ -48,7 +49,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def any_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     where = ":memory:" if request.param == "memory" else str(tmp_path / "shop.db")
     if request.param == "postgresql":
-        where = request.getfixturevalue("server").fresh(f"shared-{request.node.name[:40]}")
+        where = request.getfixturevalue("server").fresh(f"shared-{request.node.name[-40:]}")
     with closing(open_store(where)) as opened:
         yield opened
 
@@ -213,8 +214,8 @@ def test_a_pause_binds_everywhere(store: Store) -> None:
 
 
 def test_what_cannot_be_shared_is_refused(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(SettingsError, match="must stand alone"):
-        share(ca.StaticKWSA(AGE, PRICE, bins=2, step=1.0), store, "prices")
+    with pytest.raises(SettingsError, match="needs gradients"):
+        share(ca.RobbinsMonro(AGE, PRICE, bins=2, step=1.0), store, "prices")
     busy = new()
     busy.ask([20.0])
     with pytest.raises(SettingsError, match="1 open decisions"):
@@ -228,6 +229,46 @@ def test_what_cannot_be_shared_is_refused(store: Store, monkeypatch: pytest.Monk
     monkeypatch.setattr(version, "fold_version", lambda: "another")
     with pytest.raises(StoreError, match="by the version that began it"):
         share(new(), store, "prices")
+
+
+def stencils(kind: str) -> ca.Policy:
+    if kind == "static":
+        return ca.StaticKWSA(AGE, PRICE, bins=2, step=1.0, rng=1, ttl=9)
+    if kind == "adaptive":
+        return ca.AdaptiveKWSA(AGE, PRICE, horizon=1000, step=1.0, rng=1, ttl=9)
+    return ca.UniformUCB(AGE, PRICE, bins=2, arms=3, rng=1, ttl=9)
+
+
+@pytest.mark.parametrize("kind", ["static", "adaptive", "arms"])
+def test_decisions_that_change_the_state_are_made_one_after_the_other(
+    kind: str, any_store: Store
+) -> None:
+    """As one process would have made them: who is asked in what order is all that counts."""
+    store = any_store
+    shared = [share(stencils(kind), store, "prices", every=20) for _ in range(2)]
+
+    def visit(k: int) -> None:
+        decision = shared[k % 2].ask([18.0 + 7.0 * k % 72.0], key=f"visit {k}")
+        if k % 7 == 0:
+            shared[1 - k % 2].forget(decision)
+        elif k % 5:
+            shared[1 - k % 2].tell(decision, payoff(decision))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(visit, range(60)))
+    one, two = shared
+    assert one.ask([18.0], key="visit 0").id in {int(str(r.opens), 16) for r in asked_in(store)}
+    assert state_of(one) == state_of(two) == folded(store, "prices")
+    assert [r.position - 1 for r in asked_in(store)] == [
+        json.loads(r.body)["folded"] for r in asked_in(store)
+    ]
+    assert one.policy().stats().asked == 60
+    assert one.policy().stats().expired > 0
+    assert replay(store, "prices").difference is None
+
+
+def asked_in(store: Store) -> list[Record]:
+    return [record for record in store.read("prices", 0) if record.kind == "asked"]
 
 
 def test_a_process_whose_state_differs_decides_no_more(store: Store) -> None:

@@ -29,6 +29,14 @@ __all__ = ["serve", "token"]
     help="Seconds that a process may be behind the ledger and still decide.",
 )
 @click.option(
+    "--max-lag-events",
+    "max_behind",
+    type=WholeNumber(0),
+    default="20000",
+    show_default=True,
+    help="The same in events.",
+)
+@click.option(
     "--rate",
     type=float,
     default=10_000.0,

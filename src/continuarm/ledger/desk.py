@@ -27,7 +27,15 @@ from continuarm.live.inputs import Context, Inputs
 from continuarm.live.limits import Within
 from continuarm.live.policy import Policy
 from continuarm.live.tokens import Tokens
-from continuarm.store.records import CLOSED_BEFORE, KEY_TAKEN, NEVER_ASKED, Entry, Outcome, Record
+from continuarm.store.records import (
+    CLOSED_BEFORE,
+    KEY_TAKEN,
+    MOVED_ON,
+    NEVER_ASKED,
+    Entry,
+    Outcome,
+    Record,
+)
 
 __all__ = ["Desk", "Written", "checked_key"]
 
@@ -63,6 +71,27 @@ class Desk:
         event, _ = self.replica.life.decide(point, 0.0, within, draw=self._draw())
         noted = {"folded": self.replica.position, "within": _plain(within)}
         return Written(entry_of(event, key, **noted), event)
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether asking changes the state, so that decisions are made one after the other."""
+        return self.replica.life.model.counts_asking
+
+    def ask_in_turn(
+        self, point: Array, within: Within | None, key: str | None
+    ) -> tuple[Written, Outcome]:
+        """Decide from the newest state, and append if it still is; else try again."""
+        store, name = self.replica.store, self.replica.name
+        while True:
+            self.replica.catch_up()
+            due = self.due()
+            if due:
+                store.append(name, [entry for entry, _ in due])
+                continue
+            written = self.asked(point, within, key)
+            [outcome] = store.append(name, [written.entry], onto=self.replica.position)
+            if outcome.refused != MOVED_ON:
+                return written, outcome
 
     def take_number(self) -> None:
         """Have a number that nobody else has, in any process."""

@@ -29,7 +29,7 @@ def fold(life: Life, record: Record, event: Event | None = None) -> None:
         event = event_of(record, at) if event is None else event
         if isinstance(event, Asked):
             event = event if event.at == at else new(Asked, (*event[:3], at, *event[4:]))
-            life.ask(event, (0, True, life.ticket_of(event.role)))
+            life.ask(event, life.seat_of(event))
         elif isinstance(event, Told | Forgotten):
             life.apply(event)
         else:

@@ -57,7 +57,8 @@ def share(
 
     Parameters
     ----------
-    policy : whose observations stand alone, as those of `SurfaceSampling` do; nothing open.
+    policy : with nothing open. One whose observations stand alone, as those of `SurfaceSampling`
+        do, decides in any number of processes at once; others decide one after the other.
     store : an open store, or the address of one: a file, or `postgresql://…`.
     name : of the experiment.
     after : the name of an experiment of the store that this one succeeds, with other boxes or
@@ -78,10 +79,9 @@ def begun(
     more : settings beside those of the policy, which must be the same, too.
     """
     life = policy.life
-    if not life.model.stands_alone or life.model.counts_asking:
+    if life.model.uses_gradient:
         raise SettingsError(
-            f"the observations of a shared policy must stand alone, but those of {policy.name} "
-            "do not: take `SurfaceSampling`"
+            f"a shared policy must learn from payoffs alone, but {policy.name} needs gradients"
         )
     if life.open.open or life.incumbent.own is not None:
         raise SettingsError(
@@ -148,7 +148,11 @@ class SharedPolicy:
         """
         point = self.context.point(context)
         limits = None if within is None else within_of(within, self.decision)
-        written = self.gate.alone(self._asked, point, limits, checked_key(key))
+        asked = (point, limits, checked_key(key))
+        if self._desk.in_turn:
+            one, outcome = self.gate.alone(self._desk.ask_in_turn, *asked)
+            return self._desk.answer(one, outcome, point, limits)
+        written = self.gate.alone(self._asked, *asked)
         *_, outcome = self._append(written)
         return self._desk.answer(written[-1], outcome, point, limits)
 

@@ -125,7 +125,7 @@ class Life(Deciding):
         if seat is None:
             if opened.is_due(max(self.now, event.at)):
                 raise InputError(f"time must pass before decision {event.id}, but has not")
-            seat = self._seat(event)
+            seat = self.seat_of(event)
         id_, context, value, at, role, bin_, _, start, *_ = event
         compared, theirs = self.beginning.share > 0.0 and not self.paused, role == INCUMBENTS
         number, ticket = opened.asked, seat[2]
@@ -164,7 +164,7 @@ class Life(Deciding):
         self.asked_of[0] -= 1
         self.asked_of[bin_] += 1
 
-    def _seat(self, event: Asked) -> Seat:
+    def seat_of(self, event: Asked) -> Seat:
         """Where a decision belongs; one that changes the state is made again and must be equal."""
         if not self.model.counts_asking:
             return 0, True, self.ticket_of(event.role)

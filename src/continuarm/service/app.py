@@ -141,7 +141,7 @@ class _Health:
 
     async def ready(self, request: HttpRequest) -> Response:
         running = self._experiments.all_running()
-        late = [one.name for one in running if one.lag > one.max_lag]
+        late = [one.name for one in running if one.is_behind]
         differ = [one.replica.differs for one in running if one.replica.differs is not None]
         differ += self._experiments.refused.values()
         fit = self._has_begun and not late and not differ

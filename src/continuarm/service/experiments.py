@@ -21,7 +21,7 @@ from continuarm.live.named import makes
 from continuarm.live.policy import Policy
 from continuarm.service.fields import about
 from continuarm.service.messages import Edges, NewExperiment
-from continuarm.service.running import Running
+from continuarm.service.running import MAX_BEHIND, Running
 from continuarm.sets import Polytope
 from continuarm.store.protocol import Store
 
@@ -39,8 +39,15 @@ class Experiments:
     is_stopping : whether the process was told to end.
     """
 
-    def __init__(self, store: Store, *, max_lag: float = 5.0, most: int = MOST) -> None:
-        self.store, self._max_lag, self._most = store, max_lag, most
+    def __init__(
+        self,
+        store: Store,
+        *,
+        max_lag: float = 5.0,
+        max_behind: int = MAX_BEHIND,
+        most: int = MOST,
+    ) -> None:
+        self.store, self._lags, self._most = store, (max_lag, max_behind), most
         self.is_stopping = False
         self._running: dict[str, Running] = {}
         self.refused: dict[str, str] = {}  # why one of the store does not run in here
@@ -60,7 +67,7 @@ class Experiments:
         """An experiment of the store, running."""
         with self._opening:
             if name not in self._running:
-                self._running[name] = Running(self.store, name, self._max_lag)
+                self._running[name] = Running(self.store, name, *self._lags)
             return self._running[name]
 
     async def running(self, request: HttpRequest) -> Running:

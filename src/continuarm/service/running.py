@@ -22,11 +22,12 @@ from continuarm.service.groups import Together
 from continuarm.store.protocol import Store
 from continuarm.store.records import Entry, Outcome
 
-__all__ = ["Running"]
+__all__ = ["MAX_BEHIND", "Running"]
 
 LOOK = 0.5  # seconds after which the follower looks, whatever it was told
 AGAIN = 0.2  # seconds before a store that does not answer is asked again
 QUIET = 0.005  # seconds without an append after which the follower looks
+MAX_BEHIND = 20_000  # events
 AT_ONCE = 50  # records that are folded before a request may come between
 
 
@@ -42,11 +43,14 @@ class Running:
     """An experiment that is decided in here.
 
     max_lag : seconds without news of the ledger after which nothing is decided.
+    max_behind : events of the ledger that may be not folded yet when something is decided.
     clips : whether contexts outside their box are clipped.
     """
 
-    def __init__(self, store: Store, name: str, max_lag: float) -> None:
-        self.store, self.name, self.max_lag = store, name, max_lag
+    def __init__(
+        self, store: Store, name: str, max_lag: float, max_behind: int = MAX_BEHIND
+    ) -> None:
+        self.store, self.name, self.max_lag, self.max_behind = store, name, max_lag, max_behind
         self.replica, self.gate = Replica(store, name), Gate()
         self.desk, self._together = Desk(self.replica), Together(self._settle, f"write {name}")
         self.context, self.decision = self.desk.context, self.desk.decision
@@ -54,6 +58,7 @@ class Running:
         self.desk.take_number()  # no request waits for the store's lock, nor for the compiler
         self.desk.policy().warm_up()
         self.replica.catch_up()
+        self._head = self.replica.position  # of the ledger, as far as is known
         self.current_at, self._stop = time.monotonic(), Event()
         self._appending = False
         self._follower = Thread(target=self._follow, name=f"follow {name}", daemon=True)
@@ -67,7 +72,8 @@ class Running:
                 self._stop.wait(QUIET)
                 continue
             try:
-                self.store.wait(self.name, self.replica.position, LOOK)
+                if self.store.wait(self.name, self.replica.position, LOOK):
+                    self._head = self.store.experiment(self.name).head
                 if self._appending:
                     continue
                 while self.gate.alone(self.replica.fold_some, AT_ONCE):
@@ -92,14 +98,24 @@ class Running:
         """Seconds since this replica was known to be at the ledger's head."""
         return time.monotonic() - self.current_at
 
+    @property
+    def behind(self) -> int:
+        """Events that are known to be in the ledger and are not folded yet."""
+        return max(self._head - self.replica.position, 0)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether it may decide nothing until it has caught up."""
+        return self.lag > self.max_lag or self.behind > self.max_behind
+
     def refuse_if_behind(self) -> None:
         """Decide nothing from a state that is too old, or not that of the others."""
         if self.replica.differs is not None:
             raise StoreError(self.replica.differs)
-        if self.lag > self.max_lag:
+        if self.is_behind:
             raise UnavailableError(
-                f"a server decides within {self.max_lag:g} s of its ledger, but is "
-                f"{self.lag:.1f} s behind"
+                f"a server decides within {self.max_lag:g} s and {self.max_behind:,} events of "
+                f"its ledger, but is {self.lag:.1f} s and {self.behind:,} events behind"
             )
 
     def stats(self) -> dict[str, float]:
@@ -116,6 +132,7 @@ class Running:
             "bins_made": bins,
             "events_folded": self.replica.position,
             "lag_seconds": self.lag,
+            "lag_events": self.behind,
         }
 
     async def ask(
@@ -137,6 +154,8 @@ class Running:
 
     def _settle(self, wishes: list[Wish | Written]) -> list[Any]:
         """Decide what is asked, append all of it, and fold it; what became of each wish."""
+        if self.desk.in_turn and any(isinstance(wish, Wish) for wish in wishes):
+            return [self._settle_in_turn(wish) for wish in wishes]
         due, made = self.gate.alone(self._made, wishes)
         written = [*due, *(one for one in made if isinstance(one, Written))]
         self._appending = True
@@ -150,9 +169,22 @@ class Running:
             for wish, one in zip(wishes, made, strict=True)
         ]
 
+    def _settle_in_turn(self, wish: Wish | Written) -> Any:
+        """The same for one wish, where a decision changes the state of the next."""
+        if isinstance(wish, Written):
+            return self._settle([wish])[0]
+        try:
+            made, outcome = self.gate.alone(self.desk.ask_in_turn, *wish)
+        except UnavailableError:
+            raise
+        except ContinuarmError as error:
+            return error
+        return self._answer(wish, made, outcome)
+
     def _append(self, written: list[Written]) -> list[Outcome]:
         began = time.monotonic()
         outcomes = self.store.append(self.name, [entry for entry, _ in written])
+        self._head = max([self._head, *(record.position for _, record in outcomes if record)])
         with suppress(StoreError):  # it is durable: who follows folds it later
             events = (event for _, event in written)
             self.gate.alone(self.replica.fold_own, zip(outcomes, events, strict=True))

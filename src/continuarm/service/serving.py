@@ -11,6 +11,7 @@ from starlette.applications import Starlette
 from continuarm.errors import MissingExtraError, SettingsError
 from continuarm.service.app import MOST_A_SECOND, application
 from continuarm.service.experiments import Experiments
+from continuarm.service.running import MAX_BEHIND
 from continuarm.service.stopping import end_well
 from continuarm.store import open_store
 
@@ -22,7 +23,7 @@ except ImportError as error:
 __all__ = ["serve"]
 
 STORE, MAX_LAG = "CONTINUARM_STORE", "CONTINUARM_MAX_LAG"  # how workers are told
-MANNER = "CONTINUARM_MANNER"
+MAX_LAG_EVENTS, MANNER = "CONTINUARM_MAX_LAG_EVENTS", "CONTINUARM_MANNER"
 
 
 def serve(
@@ -32,6 +33,7 @@ def serve(
     port: int,
     workers: int,
     max_lag: float,
+    max_behind: int = MAX_BEHIND,
     rate: float = MOST_A_SECOND,
     log_contexts: bool = False,
     origins: Sequence[str] = (),
@@ -51,7 +53,7 @@ def serve(
             )
     manner = {"rate": rate, "log_contexts": log_contexts, "origins": list(origins)}
     os.environ[STORE], os.environ[MAX_LAG] = store, repr(max_lag)
-    os.environ[MANNER] = json.dumps(manner)
+    os.environ[MAX_LAG_EVENTS], os.environ[MANNER] = str(max_behind), json.dumps(manner)
     end_well()
     run("continuarm.service.serving:_application", host, port, workers)
 
@@ -75,7 +77,8 @@ def _application() -> Starlette:
     """The application of one worker."""
     store, max_lag = open_store(os.environ[STORE]), float(os.environ[MAX_LAG])
     manner = json.loads(os.environ.get(MANNER, "{}"))
-    return application(Experiments(store, max_lag=max_lag), **manner)
+    behind = int(os.environ.get(MAX_LAG_EVENTS, MAX_BEHIND))
+    return application(Experiments(store, max_lag=max_lag, max_behind=behind), **manner)
 
 
 def _is_loopback(host: str) -> bool:
