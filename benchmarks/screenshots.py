@@ -34,7 +34,7 @@ VIEWS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("new", "new", LIGHT),
     ("now", f"experiments/{NAME}", LIGHT),
     ("bins", "experiments/prices/bins", LIGHT),
-    ("learned", f"experiments/{NAME}/learned", LIGHT),
+    ("learned", "experiments/prices/learned", LIGHT),
     ("decide", f"experiments/{NAME}/ask", LIGHT),
     ("findings", "experiments/bids/findings", LIGHT),
     ("dark", "experiments/prices/bins", DARK),
@@ -120,6 +120,8 @@ def taken(
             for days in (4, 3, 5):
                 sell(client, chain, days)
             page.locator(".live tbody tr").nth(9).wait_for()
+        if path.endswith("/learned"):
+            page.get_by_label("Along", exact=True).select_option(label="income")
         if path.endswith("/bins"):
             choose_a_bin(page, colour="best price")
         page.mouse.move(0, 0)

@@ -84,7 +84,7 @@ class Tab:
 
     def check(self) -> None:
         """Nothing went wrong, nothing is wider than the screen, and axe finds no violation."""
-        assert self.errors == []
+        assert not self.errors, self.errors
         wider = self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert wider <= 0, f"the page is {wider} px wider than the screen"
         found = Axe().run(self.page)
@@ -97,5 +97,5 @@ def opened(browser: Browser, base: str, **look: Any) -> Iterator[Tab]:
     context = browser.new_context(**look)
     tab = Tab(context.new_page(), base)
     yield tab
-    assert tab.errors == []
+    assert not tab.errors, tab.errors
     context.close()

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
+import continuarm as ca
 from continuarm.service.tokens import issue
 from continuarm.store import open_store
 from tests.browser import DARK, LIGHT, PHONE, Tab, launched, opened
@@ -39,9 +40,23 @@ MARKS = {"good": "✓", "note": "●", "warning": "▲", "serious": "■"}
 LOOKS = pytest.mark.parametrize("look", [LIGHT, DARK, PHONE], ids=["light", "dark", "phone"])
 
 
+def begin_in_three_contexts(store: Path) -> None:
+    """An experiment whose bins are cut along two of three contexts."""
+    rng, context = np.random.default_rng(2), ca.Box([0, 0, 0], [1, 1, 1], names=["x", "y", "z"])
+    policy = ca.SurfaceSampling(context, ca.Box([0], [1], names=["price"]), rng=0)
+    for x in rng.random((2000, 3)):
+        decision = policy.ask(x)
+        best = 0.2 + 0.3 * (x[1] > 0.5) + 0.3 * (x[2] > 0.5)
+        payoff = 1.0 - 4.0 * (decision.value[0] - best) ** 2 + 0.05 * rng.normal()
+        policy.tell(decision, float(payoff))
+    ca.share(policy, store, "three")
+
+
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    with Server(tmp_path_factory.mktemp("page") / "shop.db") as server:
+    store = tmp_path_factory.mktemp("page") / "shop.db"
+    begin_in_three_contexts(store)
+    with Server(store) as server:
         for name, new in {"prices": MAP, "bids": STRIP, "odd": STRIP, NEW: STRIP}.items():
             made = server.client.put(f"/v1/experiments/{name}", json=new)
             assert made.status_code == 201, made.text
@@ -234,6 +249,27 @@ def test_the_table_of_bins_has_the_numbers_of_the_api(tab: Tab, service: httpx.C
     tab.check()
 
 
+def test_of_three_contexts_two_are_chosen_and_the_third_is_held(
+    tab: Tab, service: httpx.Client
+) -> None:
+    bins = service.get("/v1/experiments/three/bins?most=500").json()["bins"]
+    page = tab.go("experiments/three/bins")
+    across, upwards = page.get_by_label("Across"), page.get_by_label("Upwards")
+    shown = {across.evaluate("own => own.value"), upwards.evaluate("own => own.value")}
+    cuts = [len({one["low"][k] for one in bins}) for k in range(3)]
+    least = sorted(range(3), key=lambda k: cuts[k], reverse=True)
+    assert shown == {str(k) for k in least[:2]}, "those with most cuts are shown first"
+    across.select_option(label="x")
+    upwards.select_option(label="y")
+    slide, caption = page.get_by_label("z:"), page.locator("figcaption span")
+    for key, z in (("Home", 0.0), ("End", 1.0)):
+        slide.press(key)
+        held = [one for one in bins if one["low"][2] <= z <= one["high"][2]]
+        assert 0 < len(held) < len(bins)
+        expect(caption).to_contain_text(f"{len(held)} shown of {len(bins)}")
+    tab.check()
+
+
 def test_a_bin_is_frozen_and_unfrozen_after_a_confirmation(
     tab: Tab, service: httpx.Client
 ) -> None:
@@ -282,6 +318,11 @@ def test_a_decision_arrives_without_reload(tab: Tab, service: httpx.Client) -> N
     expect(row.locator("td.number")).to_have_text("4.375")
     decisions = page.locator(".view > .numbers dd").first
     expect(decisions).to_have_text(f"{before + 1:,}")
+    tab.check()
+    page.get_by_role("button", name="Hold").click()
+    row.get_by_role("button").click()
+    why = service.get(f"/v1/experiments/prices/explain/{answer['id']}").json()["text"]
+    expect(page.locator("dialog p.why")).to_have_text(why.split("\n")[0])
     tab.check()
 
 

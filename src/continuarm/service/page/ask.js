@@ -29,7 +29,7 @@ export async function showAsk(room, known) {
       answer.replaceChildren(...said(why, known, charts).flat());
       say(`The decision: ${decision.map((side, k) => `${side.name} ${within(why.centre[k], side.span)}`).join(", ")}`);
     } catch (refused) {
-      const at = context.findIndex((side) => new RegExp(`[\`\\s]${RegExp.escape?.(side.name) ?? side.name}[\`\\s]`).test(refused.message));
+      const at = context.findIndex(({ name: own }) => refused.field === own || refused.message.includes(` ${own} `) || refused.message.includes(`\`${own}\``));
       if (at >= 0) fields[at].wrong(refused.message);
       else Object.assign(error, { textContent: refused.message, hidden: false });
       (at >= 0 ? fields[at].input : fields[0]?.input)?.focus();

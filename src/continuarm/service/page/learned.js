@@ -53,7 +53,7 @@ function slider(side, state, changed) {
 }
 
 function drawn({ x, decision }, along, side) {
-  const { learned, peak, error, today } = decision[side.name];
+  const { learned, peak, error, today, set_by: guards } = decision[side.name];
   const cut = (value) => Math.min(Math.max(value, side.low), side.high);
   const sure = (k) => peak[k] !== null && error[k] !== null;
   const band = x.map((at, k) => ({ x: at, y: sure(k) ? peak[k] : null, low: sure(k) ? cut(peak[k] - 2 * error[k]) : undefined, high: sure(k) ? cut(peak[k] + 2 * error[k]) : undefined }));
@@ -64,11 +64,11 @@ function drawn({ x, decision }, along, side) {
   const chart = lines({
     label: `Best ${side.label} along ${along.label}, from ${within(learned[0], side.span)} to ${within(learned.at(-1), side.span)}`, series,
     x: { name: along.label, low: along.low, high: along.high }, y: { name: side.label },
-    read: (k) => [`${along.name} ${within(x[k], along.span)}`, `best known ${within(learned[k], side.span)}`, `payoffs put it at ${said(k)}`, `today ${within(today[k], side.span)}`],
+    read: (k) => [`${along.name} ${within(x[k], along.span)}`, `best known ${within(learned[k], side.span)}`, `payoffs put it at ${said(k)}`, `today ${within(today[k], side.span)}`, ...(guards[k] ? [`set by: ${guards[k]}`] : [])],
   });
   return figure({
     title: `Best ${side.label}`, chart,
-    data: () => ({ columns: [{ name: along.label, number: true }, { name: "Best known", number: true }, { name: "Payoffs put it at", number: true }, { name: "Today", number: true }],
-      rows: x.map((at, k) => [within(at, along.span), within(learned[k], side.span), said(k), within(today[k], side.span)]) }),
+    data: () => ({ columns: [{ name: along.label, number: true }, { name: "Best known", number: true }, { name: "Payoffs put it at", number: true }, { name: "Today", number: true }, { name: "Set by" }],
+      rows: x.map((at, k) => [within(at, along.span), within(learned[k], side.span), said(k), within(today[k], side.span), guards[k] || null]) }),
   });
 }
