@@ -11,7 +11,7 @@ import argparse
 import json
 import tempfile
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -63,8 +63,7 @@ class Shop:
     """The same through several servers, one after the other."""
 
     def __init__(self, ports: list[int], world: ca.Problem, name: str) -> None:
-        self._servers = [HTTPConnection("127.0.0.1", port, timeout=600) for port in ports]
-        self._here, self._names, self._turn = f"/v1/experiments/{name}", world.decision.names, 0
+        self._ports, self._here, self._turn = ports, f"/v1/experiments/{name}", 0
         edges = {"context": world.context, "decision": world.decision}
         made = {
             what: {"low": box.low.tolist(), "high": box.high.tolist()}
@@ -74,11 +73,12 @@ class Shop:
 
     def _call(self, method: str, path: str, body: Any) -> Any:
         self._turn += 1
-        server = self._servers[self._turn % len(self._servers)]
-        headers = {"content-type": "application/json"}
-        server.request(method, self._here + path, json.dumps(body), headers)
-        answer = server.getresponse()
-        content = answer.read()
+        port = self._ports[self._turn % len(self._ports)]
+        with closing(HTTPConnection("127.0.0.1", port, timeout=600)) as server:
+            headers = {"content-type": "application/json"}
+            server.request(method, self._here + path, json.dumps(body), headers)
+            answer = server.getresponse()
+            content = answer.read()
         assert answer.status in (200, 201), content
         return json.loads(content)
 

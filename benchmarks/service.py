@@ -4,7 +4,8 @@
 
 Servers run in processes of their own, on real stores: SQLite on this disk, and a PostgreSQL of the
 benchmark's own. The load comes over loopback from this process. `--write` puts the tables into
-docs/service-measured.md.
+docs/service-measured.md, and with all parts what follows from them into docs/deployment.md. The
+other server that it compares with needs `pip install granian`.
 """
 
 import argparse
@@ -25,7 +26,7 @@ import numpy as np
 
 import continuarm as ca
 from benchmarks.service_load import Measured, load, post
-from benchmarks.service_page import machine, put
+from benchmarks.service_page import machine, put, put_sizing
 from continuarm.ledger.desk import Desk
 from continuarm.ledger.replica import Replica
 from continuarm.ledger.shared import begun
@@ -287,6 +288,8 @@ def main() -> None:
         print(text)
         if options.write:
             put(words[word], text)
+    if options.write and not options.part:
+        put_sizing()
 
 
 if __name__ == "__main__":

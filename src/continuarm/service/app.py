@@ -73,7 +73,7 @@ def application(
     health = _Health(experiments, door, metrics, lines, encode(openapi(operations)))
     handlers: Any = {404: _unknown, 405: _unknown, 500: _unknown}
     return Starlette(
-        routes=[*page.routes(), *routes, *health.routes()],
+        routes=[*routes, *page.routes(), *health.routes()],
         lifespan=health.life,
         exception_handlers=handlers,
         middleware=_for_pages_of(origins) if origins else None,

@@ -3,6 +3,7 @@
 import ipaddress
 import json
 import os
+import sys
 from collections.abc import Sequence
 from contextlib import closing
 
@@ -22,6 +23,7 @@ except ImportError as error:
 
 __all__ = ["serve"]
 
+SWITCH = 0.0005  # seconds after which the thread that writes gets its turn
 STORE, MAX_LAG = "CONTINUARM_STORE", "CONTINUARM_MAX_LAG"  # how workers are told
 MAX_LAG_EVENTS, MANNER = "CONTINUARM_MAX_LAG_EVENTS", "CONTINUARM_MANNER"
 
@@ -75,6 +77,7 @@ def run(factory: str, host: str, port: int, workers: int) -> None:
 
 def _application() -> Starlette:
     """The application of one worker."""
+    sys.setswitchinterval(SWITCH)
     store, max_lag = open_store(os.environ[STORE]), float(os.environ[MAX_LAG])
     manner = json.loads(os.environ.get(MANNER, "{}"))
     behind = int(os.environ.get(MAX_LAG_EVENTS, MAX_BEHIND))

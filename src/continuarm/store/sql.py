@@ -5,6 +5,7 @@ Statements are fixed texts; whatever comes from outside is a parameter.
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
+from itertools import chain
 from time import monotonic
 from typing import Any, Protocol
 
@@ -80,7 +81,10 @@ class Database(Protocol):
 EXPERIMENT = "number, name, settings, archived, begins, head, time, numbers"
 SNAPSHOT = "position, version, digest, state"
 RECORD = "position, time, kind, body, opens, closes, client_key"
-WRITE = f"INSERT INTO events (experiment, {RECORD}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+ROW = "(?, ?, ?, ?, ?, ?, ?, ?)"
+WRITE = f"INSERT INTO events (experiment, {RECORD}) VALUES {ROW}"
+MOST_ROWS = 64  # of one statement
+IS_OPENED = "0, 0.0, '', '', opens, NULL, NULL"  # a record without what its index does not have
 KEEP = (
     f"INSERT INTO snapshots (experiment, {SNAPSHOT}) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 )
@@ -163,31 +167,31 @@ class SqlStore:
     def _known(self, session: Session, number: int, group: Sequence[Entry]) -> Known:
         """The records that the entries of a group may meet."""
         closes = [entry.closes for entry in group if entry.closes is not None]
-        wanted = {
-            "opens": [entry.opens for entry in group if entry.opens is not None],
-            "closes": closes,
-            "client_key": [entry.key for entry in group if entry.key is not None],
-        }
-        found = [
-            Record(*row)
-            for column, names in wanted.items()
-            for row in self._among(session, number, column, names, RECORD)
-        ]
-        known = Known.of(found)
-        for (opened,) in self._among(session, number, "opens", closes, "opens"):
-            known.opened.setdefault(opened, None)
+        wanted = (
+            ("opens", [entry.opens for entry in group if entry.opens is not None], RECORD),
+            ("closes", closes, RECORD),
+            ("client_key", [entry.key for entry in group if entry.key is not None], RECORD),
+            ("opens", closes, IS_OPENED),
+        )
+        looks, given = list[str](), list[Any]()
+        for column, names, columns in wanted:
+            if names:
+                looks.append(self.database.among.format(column=column, columns=columns))
+                given += self.database.listed(names), number
+        rows = session.run(" UNION ALL ".join(looks), *given) if looks else []
+        known = Known.of(Record(*row) for row in rows if row[0])
+        for row in rows:
+            if not row[0]:
+                known.opened.setdefault(row[4], None)
         return known
 
-    def _among(
-        self, session: Session, number: int, column: str, names: list[str], columns: str
-    ) -> list[Row]:
-        if not names:
-            return []
-        statement = self.database.among.format(column=column, columns=columns)
-        return session.run(statement, self.database.listed(names), number)
-
     def _write(self, session: Session, number: int, added: list[Record]) -> None:
-        session.run_many(WRITE, ((number, *record) for record in added))
+        rows, first = [(number, *record) for record in added], 0
+        while first < len(rows):  # few statements: each lets other threads in, and waits again
+            last = first + min(MOST_ROWS, 1 << (len(rows) - first).bit_length() - 1)
+            statement = WRITE + f", {ROW}" * (last - first - 1)
+            session.run(statement, *chain.from_iterable(rows[first:last]))
+            first = last
         head, time = added[-1][:2]
         session.run(
             "UPDATE experiments SET head = ?, time = ? WHERE number = ?", head, time, number

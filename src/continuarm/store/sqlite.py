@@ -114,6 +114,7 @@ class SqliteDatabase:
                 connection.execute("PRAGMA journal_mode = WAL")  # nobody waits for this lock
             connection.execute("PRAGMA synchronous = FULL")
             self._mine.connection, self._mine.process = connection, os.getpid()
+            self._mine.patient = True
         found: sqlite3.Connection = self._mine.connection
         return found
 
@@ -143,6 +144,7 @@ class SqliteDatabase:
         with self._refusals():
             self._refuse_if_gone()
             connection = self._connection()
+            self._be_patient(connection, begin == READ)
             if begin == WRITE:
                 self._wait_for_turn(connection)
             else:
@@ -155,6 +157,12 @@ class SqliteDatabase:
                     connection.execute("ROLLBACK")
                 raise
 
+    def _be_patient(self, connection: sqlite3.Connection, patient: bool) -> None:
+        """Whether SQLite itself waits for others."""
+        if self._mine.patient != patient:
+            connection.execute(f"PRAGMA busy_timeout = {int(1000 * PATIENCE) if patient else 0}")
+            self._mine.patient = patient
+
     @staticmethod
     def _wait_for_turn(connection: sqlite3.Connection) -> None:
         """Begin a transaction that writes, and wait for others, so long at most.
@@ -163,18 +171,14 @@ class SqliteDatabase:
         moment in which a busy writer lets go.
         """
         until = time.monotonic() + PATIENCE
-        connection.execute("PRAGMA busy_timeout = 0")
-        try:
-            while True:
-                try:
-                    connection.execute(WRITE)
-                    return
-                except sqlite3.OperationalError as error:
-                    if "locked" not in str(error) or time.monotonic() > until:
-                        raise
-                time.sleep(random.uniform(0.2, 1.0) * TRY)
-        finally:
-            connection.execute(f"PRAGMA busy_timeout = {int(1000 * PATIENCE)}")
+        while True:
+            try:
+                connection.execute(WRITE)
+                return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > until:
+                    raise
+            time.sleep(random.uniform(0.2, 1.0) * TRY)
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
@@ -208,6 +212,7 @@ class SqliteDatabase:
         until = time.monotonic() + PATIENCE
         with self._refusals():
             connection = self._connection()
+            self._be_patient(connection, True)
             connection.execute("VACUUM")
             while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] != 0:
                 if time.monotonic() > until:
