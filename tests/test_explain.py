@@ -197,6 +197,10 @@ def test_what_cannot_be_explained_is_refused_in_one_line() -> None:
     policy.tell(decision, 3.0)
     with pytest.raises(ca.errors.UnknownDecisionError, match="by its event, which is kept if"):
         policy.explain(decision)
+    forgotten = policy.ask(CUSTOMER)
+    policy.forget(forgotten)
+    with pytest.raises(ca.errors.UnknownDecisionError, match="by its event, which is kept if"):
+        policy.explain(forgotten)
     with pytest.raises(ca.errors.UnknownDecisionError, match="of another"):
         policy.explain(shop().ask(CUSTOMER))
     with pytest.raises(ca.errors.InputError, match="limits of its own"):

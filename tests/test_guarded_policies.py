@@ -1,6 +1,7 @@
 """Policies whose decisions are guarded: spaced values, coupled limits, limits of a request."""
 
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -408,6 +409,27 @@ print(Reader(sys.stdin.read()).decide([0.25]))
         damaged = table | {"allowed": table["allowed"] | {name: wrong}}
         with pytest.raises(ValueError, match="this one is damaged"):
             ca.Reader(json.dumps(damaged))
+
+
+@pytest.mark.parametrize("decision", [COUPLED, ca.Box([0.0], [1.0], spacing=0.1)])
+def test_a_reader_copied_alone_refuses_a_guarded_table_and_works_with_its_files(
+    decision: Any, tmp_path: Path
+) -> None:
+    policy, package = ca.SurfaceSampling(UNIT, decision, rng=0), Path(ca.__file__).parent
+    (tmp_path / "reader.py").write_text((package / "live" / "reader.py").read_text())
+    alone = f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\n"
+    script = f"{alone}from reader import Reader\nprint(Reader(sys.stdin.read()).decide([0.25]))"
+    command = [sys.executable, "-I", "-S", "-c", script]  # nothing is installed
+    done = subprocess.run(command, capture_output=True, text=True, input=policy.export())
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("ValueError: a table with allowed values or coupled limits needs")
+    for name in ("live/reader_guard.py", "core/allowed"):
+        copy = tmp_path / "continuarm" / name
+        copy.parent.mkdir(parents=True)
+        take = shutil.copytree if (package / name).is_dir() else shutil.copy
+        take(package / name, copy)
+    done = subprocess.run(command, capture_output=True, text=True, input=policy.export())
+    np.testing.assert_allclose(json.loads(done.stdout), policy.recommend([0.25]), atol=1e-12)
 
 
 def test_a_saved_polytope_that_was_damaged_is_refused() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from continuarm.core.compiling import Array
 from continuarm.core.model import viewed
-from continuarm.errors import AlreadyToldError, ExpiredDecisionError
+from continuarm.errors import UnknownDecisionError
 from continuarm.live.active_guards import Case
 from continuarm.live.decision import Decision
 from continuarm.live.events import INCUMBENTS, WHILE_FROZEN, WHILE_PAUSED, Asked
@@ -72,7 +72,9 @@ def _of_open(policy: Shell, decision: Decision) -> Asked:
     """The event of an open decision; with what was known, if nothing has been learned since."""
     try:
         return policy.gate.alone(_asked_again, policy, decision)
-    except (AlreadyToldError, ExpiredDecisionError) as error:
+    except UnknownDecisionError as error:
+        if str(error) != str(policy.life.open.refusal(decision.id)):  # it is another policy's
+            raise
         raise type(error)(
             "a decision that is not open is explained by its event, which is kept if somebody "
             f"listens (`policy.listen`), but got decision {decision.id} without it"

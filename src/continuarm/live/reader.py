@@ -50,10 +50,8 @@ class Reader:
         self.reference: dict[str, Any] | None = table.get("reference")
         self._guard: Any = None
         if "allowed" in table:  # coupled limits, or spaced values
-            from continuarm.live.reader_guard import guard_of
-
             low, high = self.decision["low"], self.decision["high"]
-            self._guard = guard_of(table["allowed"], low, high)
+            self._guard = _guard_of(table["allowed"], low, high)
 
     def decide(self, context: Mapping[str, float] | Sequence[float] = ()) -> Vector:
         """The best decision known for a context, as `recommend` would answer."""
@@ -127,6 +125,19 @@ class Reader:
     ) -> dict[str, float]:
         """The same by the names of the decision."""
         return dict(zip(self.decision["names"], self.decide(context), strict=True))
+
+
+def _guard_of(allowed: Any, low: Vector, high: Vector) -> Any:
+    """What holds decisions to what is allowed; not in this file, because few tables need it."""
+    try:
+        from continuarm.live.reader_guard import guard_of
+    except ModuleNotFoundError:
+        raise ValueError(
+            "a table with allowed values or coupled limits needs continuarm, or its files "
+            "`continuarm/live/reader_guard.py` and `continuarm/core/allowed` under these paths, "
+            "but got a reader alone"
+        ) from None
+    return guard_of(allowed, low, high)
 
 
 def _to_unit(box: dict[str, Any], point: Vector) -> Vector:
