@@ -3,7 +3,7 @@
     python -m benchmarks.tutorial
 
 Runs the Python of each page of docs/tutorial and writes what it prints into the blocks of text
-that follow. A test runs the same, and compares all but the numbers.
+that follow. A test runs the same, and compares first lines, but for their numbers.
 """
 
 import re

@@ -93,10 +93,13 @@ def test_a_docstring_becomes_markdown() -> None:
 
 @pytest.mark.parametrize("page", tutorial.PAGES, ids=lambda page: page.stem)
 def test_a_step_of_the_tutorial_runs_and_prints_what_it_shows(page: Path) -> None:
-    """But for the numbers, which `python -m benchmarks.tutorial` writes."""
+    """First lines, but for numbers; `python -m benchmarks.tutorial` writes what is shown."""
     text = page.read_text()
-    printed = [re.sub(r"[-+\d.,]+", "#", output) for output in tutorial.printed(text)]
-    assert printed == [re.sub(r"[-+\d.,]+", "#", output) for output in tutorial.shown(text)]
+    printed, shown = (
+        [re.sub(r"[-+\d.,]+", "#", output.partition("\n")[0]) for output in outputs]
+        for outputs in (tutorial.printed(text), tutorial.shown(text))
+    )
+    assert printed == shown
 
 
 OTHERS = [page for page in PAGES if page not in tutorial.PAGES]
