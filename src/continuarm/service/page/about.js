@@ -32,7 +32,8 @@ const MARKS = { serious: "■", warning: "▲", note: "●", good: "✓", archiv
 export const pill = (word) => h(`span.pill.${word}`, h("span", { "aria-hidden": "true" }, MARKS[word]), word);
 
 /** Decisions by what became of them. */
-export const countsOf = ({ counts }) => [["Decisions", counts.decisions], ["Payoffs", counts.payoffs], ["Open", counts.open],
+export const countsOf = ({ counts }) => [["Decisions", counts.decisions], ["Payoffs", counts.payoffs],
+  ["Open", counts.open],
   ["Late", counts.late], ["Lost", counts.lost]].map(([what, value]) => [what, count(value)]);
 
 /** The mean payoff lately, and what it was at the beginning. */

@@ -77,7 +77,8 @@ function askForToken(refused) {
 
 function dialog(refused) {
   const [title, field, hint] = [fresh("title"), fresh("token"), fresh("hint")];
-  const input = h("input", { id: field, type: "password", autocomplete: "off", required: true, "aria-describedby": hint });
+  const input = h("input", { id: field, type: "password", autocomplete: "off", required: true,
+    "aria-describedby": hint });
   const text = refused ? "The server does not know that token." : "This server answers to those who have a token.";
   const form = h("form", h("h2", { id: title }, "A token is needed"), h("p", { id: hint }, text,
     " One is made by ", h("code", "continuarm token create NAME"), ". It is kept for this tab only."),

@@ -44,7 +44,8 @@ export async function showAsk(room, known) {
 function field(side, given) {
   const [id, hint, wrong] = [fresh("context"), fresh("range"), fresh("wrong")];
   const middle = Number(((side.low + side.high) / 2).toPrecision(4));
-  const input = h("input", { id, inputmode: "decimal", autocomplete: "off", value: given ?? String(middle), "aria-describedby": `${hint} ${wrong}` });
+  const input = h("input", { id, inputmode: "decimal", autocomplete: "off", value: given ?? String(middle),
+    "aria-describedby": `${hint} ${wrong}` });
   const text = h("span.error", { id: wrong });
   return {
     input,
@@ -62,12 +63,14 @@ function said(why, { decision }, charts) {
   const [first, ...rest] = why.text.split("\n");
   return [
     h("h2", "The decision"),
-    h("dl.numbers.decided", decision.map((side, k) => h("div", h("dt", side.label), h("dd", within(why.centre[k], side.span)),
+    h("dl.numbers.decided", decision.map((side, k) => h("div", h("dt", side.label),
+      h("dd", within(why.centre[k], side.span)),
       h("dd.aside", `today ${within(why.start[k], side.span)}`,
         why.peak_error?.[k] ? `; payoffs put the best at ${plusMinus(why.peak[k], why.peak_error[k])}` : "")))),
     h("h2", "Why"),
     h("p.why", first), h("ul.why", rest.map((line) => h("li", line))),
     h("h2", "Expected payoff over each coordinate"),
-    charts.length ? [legendOf(KEYS), h("div.charts", charts)] : empty("Too little is known here yet.", "When a bin has learned enough payoffs, what it expects of each coordinate is shown here."),
+    charts.length ? [legendOf(KEYS), h("div.charts", charts)] : empty("Too little is known here yet.",
+      "When a bin has learned enough payoffs, what it expects of each coordinate is shown here."),
   ];
 }

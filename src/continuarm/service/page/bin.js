@@ -11,27 +11,37 @@ export async function showBin(room, known, bin, changed) {
   const why = await get(experiment(name, `/explain${query(middle)}`));
   const error = h("p.error", { role: "alert", hidden: true });
   const word = bin.frozen ? "Unfreeze" : "Freeze";
-  const button = h("button", { type: "button", onclick: () => steer(known, bin, error, changed) }, `${word} this bin`);
+  const button = h("button", { type: "button", onclick: () => steer(known, bin, error, changed) },
+    `${word} this bin`);
   room.replaceChildren(
     h("h2", `Bin ${bin.id}`), h("p.note", binInWords(context, bin)),
-    h("dl.numbers", numbers(bin).map(([what, value, aside]) => h("div", h("dt", what), h("dd", value), aside ? h("dd.aside", aside) : null))),
-    table("In the middle of the bin", [{ name: "Coordinate" }, { name: "Best", number: true }, { name: "Payoffs say", number: true },
+    h("dl.numbers", numbers(bin).map(([what, value, aside]) => h("div", h("dt", what), h("dd", value),
+      aside ? h("dd.aside", aside) : null))),
+    table("In the middle of the bin", [{ name: "Coordinate" }, { name: "Best", number: true },
+      { name: "Payoffs say", number: true },
       { name: "Tried", number: true }, { name: "Today", number: true }], decision.map((side, k) => [
-      side.label, within(why.centre[k], side.span), why.peak_error?.[k] ? plusMinus(why.peak[k], why.peak_error[k]) : "not shown yet",
-      bin.tried ? bin.tried[side.name].map((end) => within(end, side.span)).join(" to ") : "–", within(why.start[k], side.span)])),
+      side.label, within(why.centre[k], side.span), why.peak_error?.[k] ? plusMinus(why.peak[k],
+        why.peak_error[k]) : "not shown yet",
+      bin.tried ? bin.tried[side.name].map((end) => within(end, side.span)).join(" to ") : "–",
+        within(why.start[k], side.span)])),
     h("h2", "Guards"),
-    why.guards.length || bin.frozen ? h("ul.why", bin.frozen ? h("li", "frozen: it answers with its best decision and learns nothing") : null,
+    why.guards.length || bin.frozen ? h("ul.why", bin.frozen ? h("li",
+      "frozen: it answers with its best decision and learns nothing") : null,
       why.guards.map((one) => h("li", `${one.guard}: ${one.says}`))) : h("p.note", "Nothing holds it back."),
-    error, h("div.row", button, h("a.button", { href: `#/experiments/${encodeURIComponent(name)}/ask${query(middle)}` }, "What would it decide here?")));
+    error, h("div.row", button,
+      h("a.button", { href: `#/experiments/${encodeURIComponent(name)}/ask${query(middle)}` },
+      "What would it decide here?")));
 }
 
-const numbers = (bin) => [["Decisions", count(bin.visits)], ["Payoffs", count(bin.payoffs)], ["Expected payoff", plusMinus(bin.expected, bin.expected_error), "of its best decision"]];
+const numbers = (bin) => [["Decisions", count(bin.visits)], ["Payoffs", count(bin.payoffs)],
+  ["Expected payoff", plusMinus(bin.expected, bin.expected_error), "of its best decision"]];
 
 async function steer(known, bin, error, changed) {
   const verb = bin.frozen ? "unfreeze" : "freeze";
   const text = bin.frozen ? "It will try decisions and learn from payoffs again."
     : "It will answer with its best decision known and learn nothing, until it is unfrozen.";
-  if (!(await confirmed(`${bin.frozen ? "Unfreeze" : "Freeze"} bin ${bin.id}?`, `${text} This needs the scope admin.`, bin.frozen ? "Unfreeze" : "Freeze"))) return;
+  if (!(await confirmed(`${bin.frozen ? "Unfreeze" : "Freeze"} bin ${bin.id}?`, `${text} This needs the scope admin.`,
+    bin.frozen ? "Unfreeze" : "Freeze"))) return;
   try {
     await send("POST", experiment(known.name, `/bins/${bin.id}/${verb}`));
     say(`Bin ${bin.id} is ${bin.frozen ? "unfrozen" : "frozen"}`);

@@ -17,7 +17,8 @@ export async function showBins(room, known) {
   const state = { bins: [], shown: [], held: [], colour: "visits", selected: null, page: 0, sort: "id" };
   const colours = [{ key: "visits", name: "visits", counts: true, of: (bin) => bin.payoffs, text: count },
     { key: "payoff", name: "expected payoff", of: (bin) => bin.expected, text: (v) => plain(v) },
-    ...decision.map((side) => ({ key: `best ${side.name}`, name: `best ${side.name}`, of: (bin) => bin.best[side.name], text: (v) => within(v, side.span) }))];
+    ...decision.map((side) => ({ key: `best ${side.name}`, name: `best ${side.name}`,
+      of: (bin) => bin.best[side.name], text: (v) => within(v, side.span) }))];
   const controls = h("div.choices"), holding = h("div.fields"), picture = h("div"), listing = h("div");
   const detail = h("section.card", { "aria-label": "The bin that was chosen", "aria-live": "polite" });
   const figure = h("figure", h("figcaption", h("strong", "Bins"), h("span")), controls, holding, picture, listing);
@@ -48,7 +49,8 @@ export async function showBins(room, known) {
       + (unknown ? ` of ${count(state.bins.length)}: those that hold the values below` : "")
       + (visible.some((bin) => bin.frozen) ? "; hatched: frozen" : "");
     if (!visible.length) {
-      picture.replaceChildren(empty("No bin was visited here yet.", "A bin is made when its first payoff is learned."));
+      picture.replaceChildren(empty("No bin was visited here yet.",
+        "A bin is made when its first payoff is learned."));
     } else {
       const map = binMap({ bins: visible, axes, value: colour().of, counts: colour().counts, selected: state.selected,
         focused: picture.contains(document.activeElement),
@@ -84,7 +86,8 @@ export async function showBins(room, known) {
 
   controls.append(...choices(context, colours, state, () => { drawHeld(); draw(); }));
   const drawHeld = () => holding.replaceChildren(...heldFields(context, state, draw));
-  detail.replaceChildren(empty("No bin is chosen.", "Choose one in the map or in the table to see what it has learned."));
+  detail.replaceChildren(empty("No bin is chosen.",
+    "Choose one in the map or in the table to see what it has learned."));
   room.replaceChildren(h("div.two.even", figure, detail));
   await load();
   begin();
@@ -109,7 +112,8 @@ async function allBins(name, first) {
   return found;
 }
 
-const meaning = ({ key, name }) => ({ visits: "payoffs learned", payoff: "payoff expected of its best decision" }[key] ?? `${name}, in the middle of the bin`);
+const meaning = ({ key, name }) => ({ visits: "payoffs learned",
+  payoff: "payoff expected of its best decision" }[key] ?? `${name}, in the middle of the bin`);
 
 /** The two contexts along which most bins are cut, and where the others are held. */
 function chosenSides(context, bins) {
@@ -124,12 +128,15 @@ const holds = (bin, context, { shown, held }) => context.every((side, k) => show
 function words(bin, context, decision, { name, key, of, text }) {
   const best = decision.map((side) => `${side.name} ${within(bin.best[side.name], side.span)}`).join(", ");
   const more = key === "payoff" ? [`expected payoff ${plusMinus(bin.expected, bin.expected_error)}`] : [];
-  return [`Bin ${bin.id}${bin.frozen ? ", frozen" : ""}`, binInWords(context, bin), `${count(bin.payoffs)} payoffs`, ...more, `best: ${best}`];
+  return [`Bin ${bin.id}${bin.frozen ? ", frozen" : ""}`, binInWords(context, bin), `${count(bin.payoffs)} payoffs`,
+    ...more, `best: ${best}`];
 }
 
 function choices(context, colours, state, changed) {
-  const pick = (text, options, value, chosen, more) => choice(text, options, value, (key) => { chosen(key); changed(); }, more);
-  const found = [pick("Colour", colours.map((one) => [one.key, one.name]), state.colour, (key) => { state.colour = key; })];
+  const pick = (text, options, value, chosen, more) => choice(text, options, value,
+    (key) => { chosen(key); changed(); }, more);
+  const found = [pick("Colour", colours.map((one) => [one.key, one.name]), state.colour,
+    (key) => { state.colour = key; })];
   if (context.length < 3) return found;
   const sides = context.map((side, k) => [String(k), side.name]);
   const put = (place) => (key) => {
@@ -138,7 +145,8 @@ function choices(context, colours, state, changed) {
     state.shown[place] = k;
     for (const own of document.querySelectorAll("select[data-axis]")) own.value = String(state.shown[own.dataset.axis]);
   };
-  return [...found, pick("Across", sides, "0", put(0), { "data-axis": "0" }), pick("Upwards", sides, "1", put(1), { "data-axis": "1" })];
+  return [...found, pick("Across", sides, "0", put(0), { "data-axis": "0" }),
+    pick("Upwards", sides, "1", put(1), { "data-axis": "1" })];
 }
 
 /** Where the others are held: those along which any bin is cut; the rest change nothing. */
@@ -147,7 +155,8 @@ function heldFields(context, state, changed) {
     && state.bins.some((bin) => bin.low[k] > side.low || bin.high[k] < side.high)).map((side) => {
     const id = fresh("held");
     const shown = h("output", { for: id }, within(state.held[side.index], side.span));
-    const slide = h("input", { id, type: "range", min: side.low, max: side.high, step: "any", value: String(state.held[side.index]),
+    const slide = h("input", { id, type: "range", min: side.low, max: side.high, step: "any",
+      value: String(state.held[side.index]),
       oninput: () => {
         state.held[side.index] = Number(slide.value);
         shown.textContent = within(state.held[side.index], side.span);
@@ -162,15 +171,21 @@ function binsTable(visible, { context, decision }, state, choose, again) {
   const rows = [...visible].sort(by[state.sort]);
   const pages = Math.max(Math.ceil(rows.length / PAGE), 1);
   state.page = Math.min(state.page, pages - 1);
-  const sort = choice("Sorted by", [["id", "number"], ["payoffs", "payoffs"]], state.sort, (key) => { state.sort = key; again(); });
+  const sort = choice("Sorted by", [["id", "number"], ["payoffs", "payoffs"]], state.sort,
+    (key) => { state.sort = key; again(); });
   const turn = (by_) => h("button", { type: "button", disabled: state.page + by_ < 0 || state.page + by_ >= pages,
     onclick: () => { state.page += by_; again(); } }, by_ < 0 ? "Previous" : "Next");
   const head = ["Bin", "Contexts", "Payoffs", "Expected payoff", ...decision.map((side) => `Best ${side.label}`), ""];
-  const body = rows.slice(PAGE * state.page, PAGE * (state.page + 1)).map((bin) => h("tr", { "aria-selected": bin.id === state.selected ? "true" : null },
+  const body = rows.slice(PAGE * state.page, PAGE * (state.page + 1)).map((bin) => h("tr",
+    { "aria-selected": bin.id === state.selected ? "true" : null },
     h("td", h("button.link", { type: "button", onclick: () => choose(bin) }, String(bin.id))),
-    h("td.long", binInWords(context, bin)), h("td.number", count(bin.payoffs)), h("td.number", plusMinus(bin.expected, bin.expected_error)),
-    decision.map((side) => h("td.number", within(bin.best[side.name], side.span))), h("td", bin.frozen ? "frozen" : "")));
+    h("td.long", binInWords(context, bin)), h("td.number", count(bin.payoffs)),
+      h("td.number", plusMinus(bin.expected, bin.expected_error)),
+    decision.map((side) => h("td.number", within(bin.best[side.name], side.span))),
+      h("td", bin.frozen ? "frozen" : "")));
   return h("div", h("div.choices", sort, turn(-1), h("span.note", `page ${state.page + 1} of ${pages}`), turn(1)),
-    h("div.scrolls", { tabindex: "0", role: "region", "aria-label": "Bins" }, h("table", h("caption", { class: "unseen" }, "Bins"),
-      h("thead", h("tr", head.map((text, k) => h(k > 1 ? "th.number" : "th", { scope: "col" }, text || h("span.unseen", "state"))))), h("tbody", body))));
+    h("div.scrolls", { tabindex: "0", role: "region", "aria-label": "Bins" },
+      h("table", h("caption", { class: "unseen" }, "Bins"),
+      h("thead", h("tr", head.map((text, k) => h(k > 1 ? "th.number" : "th", { scope: "col" },
+        text || h("span.unseen", "state"))))), h("tbody", body))));
 }

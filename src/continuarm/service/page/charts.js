@@ -15,7 +15,8 @@ export function figure({ title, note, chart, legend, data }) {
       details.append(table(title, columns, rows, { unseen: true }));
     }
   });
-  return h("figure", { "aria-labelledby": id }, h("figcaption", h("strong", { id }, title), note ? h("span", note) : null),
+  return h("figure", { "aria-labelledby": id }, h("figcaption", h("strong", { id }, title),
+    note ? h("span", note) : null),
     legend?.length ? legendOf(legend) : null, chart, details);
 }
 
@@ -68,7 +69,8 @@ export function sized(className, draw) {
  */
 export function lines({ label, x, y, series, marks = [], height = 240, read }) {
   const xs = ends(x, series.flatMap((one) => one.points.map((p) => p.x)));
-  const ys = ends(y, series.flatMap((one) => one.points.flatMap((p) => (p.y === null ? [] : [p.y, p.low ?? p.y, p.high ?? p.y]))), 0.06);
+  const ys = ends(y, series.flatMap((one) => one.points.flatMap((p) => (p.y === null ? [] : [p.y, p.low ?? p.y,
+    p.high ?? p.y]))), 0.06);
   const drawing = sized("chart", (room, width) => {
     const right = width - EDGE.right, bottom = height - EDGE.bottom;
     const toX = scale(xs, [EDGE.left, right]), toY = scale(ys, [bottom, EDGE.top]);
@@ -76,7 +78,8 @@ export function lines({ label, x, y, series, marks = [], height = 240, read }) {
     const inside = s("g", { "clip-path": `url(#${clip})` }, series.map((one) => drawn(one, toX, toY)),
       marks.map((m) => s("line", { x1: toX(m.x), x2: toX(m.x), y1: EDGE.top, y2: bottom, class: `mark ${m.kind}` })));
     const picture = s("svg", { width, height, role: "img", "aria-label": label },
-      s("clipPath", { id: clip }, s("rect", { x: EDGE.left, y: EDGE.top - 4, width: Math.max(right - EDGE.left, 0), height: bottom - EDGE.top + 8 })),
+      s("clipPath", { id: clip }, s("rect", { x: EDGE.left, y: EDGE.top - 4, width: Math.max(right - EDGE.left, 0),
+        height: bottom - EDGE.top + 8 })),
       axes(x, y, xs, ys, toX, toY, { width, right, bottom }), inside);
     room.replaceChildren(picture);
     if (read && series[0]?.points.length) addReadout(room, picture, series, toX, toY, read, bottom);
@@ -101,11 +104,14 @@ function drawn({ kind, points, dots, quiet }, toX, toY) {
   const known = points.filter((p) => p.y !== null && p.y !== undefined);
   const banded = known.filter((p) => Number.isFinite(p.low) && Number.isFinite(p.high));
   if (banded.length > 1) {
-    const upper = banded.map((p) => `${toX(p.x)},${toY(p.high)}`), lower = banded.map((p) => `${toX(p.x)},${toY(p.low)}`);
+    const upper = banded.map((p) => `${toX(p.x)},${toY(p.high)}`),
+      lower = banded.map((p) => `${toX(p.x)},${toY(p.low)}`);
     parts.push(s("polygon", { points: [...upper, ...lower.reverse()].join(" "), class: `band ${kind}` }));
   }
-  if (!quiet) parts.push(s("polyline", { points: known.map((p) => `${toX(p.x)},${toY(p.y)}`).join(" "), class: `line ${kind}` }));
-  if (dots || known.length === 1) parts.push(...known.map((p) => s("circle", { cx: toX(p.x), cy: toY(p.y), r: 2.5, class: `dot ${kind}` })));
+  if (!quiet) parts.push(s("polyline", { points: known.map((p) => `${toX(p.x)},${toY(p.y)}`).join(" "),
+    class: `line ${kind}` }));
+  if (dots || known.length === 1) parts.push(...known.map((p) => s("circle",
+    { cx: toX(p.x), cy: toY(p.y), r: 2.5, class: `dot ${kind}` })));
   return parts;
 }
 
@@ -115,16 +121,20 @@ function axes(x, y, xs, ys, toX, toY, { width, right, bottom }) {
   return s("g", { class: "axes" },
     up.map((v) => [s("line", { x1: EDGE.left, x2: right, y1: toY(v), y2: toY(v), class: "grid" }),
       s("text", { x: EDGE.left - 7, y: toY(v) + 4, "text-anchor": "end" }, tick(v, step(up)))]),
-    across.map((v) => s("text", { x: toX(v), y: bottom + 16, "text-anchor": anchor(toX(v), right) }, tick(v, step(across)))),
+    across.map((v) => s("text", { x: toX(v), y: bottom + 16, "text-anchor": anchor(toX(v), right) },
+      tick(v, step(across)))),
     s("line", { x1: EDGE.left, x2: right, y1: bottom, y2: bottom, class: "base" }),
-    s("text", { x: (EDGE.left + right) / 2, y: bottom + 34, "text-anchor": "middle", class: "name" }, short(x.name, (right - EDGE.left) / 7)),
-    s("text", { transform: `translate(12 ${(EDGE.top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle", class: "name" }, short(y.name, (bottom - EDGE.top) / 7)));
+    s("text", { x: (EDGE.left + right) / 2, y: bottom + 34, "text-anchor": "middle", class: "name" },
+      short(x.name, (right - EDGE.left) / 7)),
+    s("text", { transform: `translate(12 ${(EDGE.top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle",
+      class: "name" }, short(y.name, (bottom - EDGE.top) / 7)));
 }
 
 const anchor = (place, right) => (place > right - 12 ? "end" : "middle");
 
 /** A long name, cut where its room ends. */
-export const short = (text, letters) => (text.length <= letters ? text : `${text.slice(0, Math.max(Math.floor(letters) - 1, 1))}…`);
+export const short = (text,
+  letters) => (text.length <= letters ? text : `${text.slice(0, Math.max(Math.floor(letters) - 1, 1))}…`);
 
 function addReadout(room, picture, series, toX, toY, read, bottom) {
   const { points } = series[0];
@@ -134,7 +144,8 @@ function addReadout(room, picture, series, toX, toY, read, bottom) {
   room.append(text);
   picture.addEventListener("pointermove", (event) => {
     const at = event.clientX - picture.getBoundingClientRect().left;
-    const k = points.reduce((best, p, i) => (Math.abs(toX(p.x) - at) < Math.abs(toX(points[best].x) - at) ? i : best), 0);
+    const k = points.reduce((best, p, i) => (Math.abs(toX(p.x) - at) < Math.abs(toX(points[best].x) - at) ? i : best),
+      0);
     const place = toX(points[k].x);
     line.setAttribute("x1", place);
     line.setAttribute("x2", place);

@@ -38,12 +38,12 @@ export function say(text) {
   document.getElementById("said").textContent = text;
 }
 
-/** A table: columns [{name, text, number}], rows of cells (text, or an element). */
-export function table(caption, columns, rows, attributes = {}) {
+/** A table: columns [{name, number}], rows of cells (text, or an element); unseen: its caption. */
+export function table(caption, columns, rows, { unseen } = {}) {
   const head = columns.map((c) => h(`th${c.number ? ".number" : ""}`, { scope: "col" }, c.name));
   const body = rows.map((row) =>
     h("tr", row.map((cell, k) => h(`td${columns[k].number ? ".number" : ""}`, cell === null ? "–" : cell))));
-  const own = h("table", attributes, h("caption", { class: attributes.unseen ? "unseen" : null }, caption),
+  const own = h("table", h("caption", { class: unseen ? "unseen" : null }, caption),
     h("thead", h("tr", head)), h("tbody", body));
   return h("div.scrolls", { tabindex: "0", role: "region", "aria-label": caption }, own);
 }
@@ -57,7 +57,8 @@ export const empty = (title, ...more) => h("div.empty", h("p.title", title), ...
 /** A choice with its label: options [[value, text]], and what happens when one is chosen. */
 export function choice(text, options, value, chosen, attributes = {}) {
   const id = fresh("choice");
-  const own = h("select", { id, onchange: () => chosen(own.value), ...attributes }, options.map(([key, name]) => h("option", { value: key }, name)));
+  const own = h("select", { id, onchange: () => chosen(own.value), ...attributes },
+    options.map(([key, name]) => h("option", { value: key }, name)));
   own.value = value;
   return h("span.choice", h("label", { for: id }, text), own);
 }
@@ -66,7 +67,8 @@ export function choice(text, options, value, chosen, attributes = {}) {
 export function confirmed(title, text, word) {
   const id = fresh("title");
   const dialog = h("dialog", { "aria-labelledby": id }, h("h2", { id }, title), h("p", text),
-    h("form.row", { method: "dialog" }, h("button.primary", { value: "yes" }, word), h("button", { value: "no" }, "Cancel")));
+    h("form.row", { method: "dialog" }, h("button.primary", { value: "yes" }, word),
+      h("button", { value: "no" }, "Cancel")));
   document.body.append(dialog);
   dialog.showModal();
   return new Promise((resolve) => dialog.addEventListener("close", () => {

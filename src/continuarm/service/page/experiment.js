@@ -17,7 +17,8 @@ export async function showExperiment(room, signal, name, rest) {
   const [part, given] = rest.split("?");
   const found = await about(name);
   if (signal.aborted) return;
-  const known = { name, found, context: sidesOf(found.context), decision: sidesOf(found.decision), live: new Live(name, signal), given: new URLSearchParams(given) };
+  const known = { name, found, context: sidesOf(found.context), decision: sidesOf(found.decision),
+    live: new Live(name, signal), given: new URLSearchParams(given) };
   const numbers = h("dl.numbers", { "aria-label": "Its numbers" });
   const actions = h("div.actions");
   const state = h("span");
@@ -30,10 +31,10 @@ export async function showExperiment(room, signal, name, rest) {
   };
   fillNumbers(numbers, found);
   fillActions(actions, state, known, refresh);
-  known.refresh = refresh;
   known.live.follow(refresh, 2000);
   const inside = h("div.inside");
-  room.replaceChildren(h("div.heading", h("h1", name), state, h("span.note", policyOf(found)), actions), numbers, tabs(name, part), inside);
+  room.replaceChildren(h("div.heading", h("h1", name), state, h("span.note", policyOf(found)), actions), numbers,
+    tabs(name, part), inside);
   const [, , show] = VIEWS.find(([word]) => word === part) ?? VIEWS[0];
   known.live.begin(found.events);
   await show(inside, known);
@@ -46,13 +47,16 @@ function tabs(name, part) {
 }
 
 function fillNumbers(room, found) {
-  const shown = [...countsOf(found), ["Bins", count(found.bins)], ["Mean payoff lately", ...meansOf(found)], ["Against the incumbent", ...upliftOf(found)]];
-  room.replaceChildren(...shown.map(([what, value, aside]) => h("div", h("dt", what), h("dd", value), aside ? h("dd.aside", aside) : null)));
+  const shown = [...countsOf(found), ["Bins", count(found.bins)], ["Mean payoff lately", ...meansOf(found)],
+    ["Against the incumbent", ...upliftOf(found)]];
+  room.replaceChildren(...shown.map(([what, value, aside]) => h("div", h("dt", what), h("dd", value),
+    aside ? h("dd.aside", aside) : null)));
 }
 
 function fillActions(room, state, known, refresh) {
   const { name, found } = known;
-  state.replaceChildren(pill(found.archived ? "archived" : found.health), ...(found.paused ? [" ", pill("paused")] : []));
+  state.replaceChildren(pill(found.archived ? "archived" : found.health),
+    ...(found.paused ? [" ", pill("paused")] : []));
   const error = h("p.error", { role: "alert", hidden: true });
   const tried = (work) => async () => {
     try {
@@ -65,7 +69,8 @@ function fillActions(room, state, known, refresh) {
     const verb = known.found.paused ? "resume" : "pause";
     const [title, text] = known.found.paused ? ["Resume?", "The policy decides again."]
       : ["Pause?", "Every decision will be the incumbent's, until it is resumed."];
-    if (!(await confirmed(title, `${text} This needs the scope admin.`, known.found.paused ? "Resume" : "Pause"))) return;
+    if (!(await confirmed(title, `${text} This needs the scope admin.`,
+      known.found.paused ? "Resume" : "Pause"))) return;
     await send("POST", experiment(name, `/${verb}`));
     const wanted = verb === "pause";
     await until(async () => { await refresh(); return known.found.paused === wanted; });
@@ -77,6 +82,7 @@ function fillActions(room, state, known, refresh) {
     h("a", { href: address, download: `${name}.json` }).click();
     setTimeout(() => URL.revokeObjectURL(address), 10_000);
   };
-  room.replaceChildren(h("button", { type: "button", onclick: tried(steer), disabled: found.archived }, found.paused ? "Resume" : "Pause"),
+  room.replaceChildren(h("button", { type: "button", onclick: tried(steer), disabled: found.archived },
+    found.paused ? "Resume" : "Pause"),
     h("button", { type: "button", onclick: tried(download) }, "Download the export"), error);
 }

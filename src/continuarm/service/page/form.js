@@ -4,9 +4,11 @@ import { experiment, send } from "./api.js";
 import { choice, fresh, h, say } from "./dom.js";
 
 const OPTIONS = [
-  ["share", "Share of the incumbent", "the part of decisions that stay as today, so that the uplift can be measured; 0 to 1"],
+  ["share", "Share of the incumbent",
+    "the part of decisions that stay as today, so that the uplift can be measured; 0 to 1"],
   ["reach", "Reach", "how far from what is known to be good it may try, as a part of each side; 0.1 if empty"],
-  ["max_move", "Largest move", "how far from its reference a decision may be, as a part of each side; anywhere if empty"],
+  ["max_move", "Largest move",
+    "how far from its reference a decision may be, as a part of each side; anywhere if empty"],
   ["ttl_seconds", "Time to live, in seconds", "a decision without a payoff is given up after it"],
   ["ttl", "Time to live, in decisions", "the same, counted in decisions"],
   ["missing", "Payoff of what never came", "what is learned of a decision that was given up; nothing if empty"],
@@ -23,12 +25,14 @@ export async function showForm(room) {
   places.set("name", name);
   places.set("decision.rows", rows);
   options.forEach(([key, own]) => places.set(`options.${key}`, own));
-  const outside = choice("Contexts outside their box are", [["refuse", "refused"], ["clip", "clipped, and said so"]], "refuse", () => {});
+  const outside = choice("Contexts outside their box are", [["refuse", "refused"], ["clip", "clipped, and said so"]],
+    "refuse", () => {});
   const error = h("p.error", { role: "alert", hidden: true });
   const form = h("form", { novalidate: true },
     h("fieldset", h("legend", "Experiment"), h("div.one", name.element)),
     context.element, decision.element,
-    h("fieldset", h("legend", "Limits and options"), h("div.one", rows.element), h("div.choices.apart", outside), h("div.options", options.map(([, own]) => own.element))),
+    h("fieldset", h("legend", "Limits and options"), h("div.one", rows.element), h("div.choices.apart", outside),
+      h("div.options", options.map(([, own]) => own.element))),
     error, h("div.row", h("button.primary", "Create the experiment"), h("a.button", { href: "#/" }, "Cancel")));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -60,11 +64,13 @@ export async function showForm(room) {
     const [made, decided] = [context.values(), decision.values()];
     const { start, spacing, ...box } = decided;
     const lines = rows.input.value.split("\n").map((line) => line.trim()).filter(Boolean);
-    const given = Object.fromEntries(options.map(([key, own]) => [key, number(own.input.value)]).filter(([, value]) => value !== null));
+    const given = Object.fromEntries(options.map(([key, own]) => [key,
+      number(own.input.value)]).filter(([, value]) => value !== null));
     if (start.some((value) => value !== null)) given.start = start;
     return {
       policy: "recommended", outside: outside.querySelector("select").value, context: made, options: given,
-      decision: { ...box, ...(spacing.some((v) => v !== null) ? { spacing: spacing.map((v) => v ?? 0) } : {}), ...(lines.length ? { rows: lines } : {}) },
+      decision: { ...box, ...(spacing.some((v) => v !== null) ? { spacing: spacing.map((v) => v ?? 0) } : {}),
+        ...(lines.length ? { rows: lines } : {}) },
     };
   }
 
@@ -91,7 +97,8 @@ function labelled(input, text, hint) {
   input.id = id;
   input.setAttribute("aria-describedby", hint ? `${about} ${wrong}` : wrong);
   const said = h("span.error", { id: wrong });
-  const element = h("div.field", h("label", { for: id }, text), input, hint ? h("span.hint", { id: about }, hint) : null, said);
+  const element = h("div.field", h("label", { for: id }, text), input,
+    hint ? h("span.hint", { id: about }, hint) : null, said);
   return { input, element, wrong: (message) => {
     said.textContent = message ?? "";
     if (message) input.setAttribute("aria-invalid", "true");
@@ -108,11 +115,14 @@ function sides(title, role, places, numbers) {
   const rows = [];
   const room = h("div.sides");
   const draw = () => {
-    room.replaceChildren(...rows.map((row, k) => h(`div.side.${role}`, ["name", "unit", ...numbers].map((key) => row[key].element),
-      h("button", { type: "button", "aria-label": `Remove ${row.name.input.value || `${role} ${k + 1}`}`, disabled: role === "decision" && rows.length === 1,
+    room.replaceChildren(...rows.map((row, k) => h(`div.side.${role}`,
+      ["name", "unit", ...numbers].map((key) => row[key].element),
+      h("button", { type: "button", "aria-label": `Remove ${row.name.input.value || `${role} ${k + 1}`}`,
+        disabled: role === "decision" && rows.length === 1,
         onclick: () => { rows.splice(k, 1); draw(); } }, "Remove"))));
     for (const key of [...places.keys()]) if (key.startsWith(`${role}.`) && key !== "decision.rows") places.delete(key);
-    rows.forEach((row, k) => ["name", "unit", ...numbers].forEach((key) => places.set(key === "start" ? `options.start[${k}]` : `${role}.${MANY[key] ?? key}[${k}]`, row[key])));
+    rows.forEach((row, k) => ["name", "unit",
+      ...numbers].forEach((key) => places.set(key === "start" ? `options.start[${k}]` : `${role}.${MANY[key] ?? key}[${k}]`, row[key])));
   };
   const add = () => {
     const row = Object.fromEntries(["name", "unit", ...numbers].map((key) => [key, field(TEXTS[key])]));
@@ -122,12 +132,15 @@ function sides(title, role, places, numbers) {
     return row;
   };
   add();
-  const element = h("fieldset", h("legend", title), h("p.note", role === "context" ? "What is known when a decision is wanted: one line for each number." : "What is decided: one line for each number. Steps and what is done today may be left empty."),
-    room, h("button", { type: "button", onclick: () => add().name.input.focus() }, `Add a ${role === "context" ? "context" : "coordinate"}`));
+  const element = h("fieldset", h("legend", title), h("p.note",
+    role === "context" ? "What is known when a decision is wanted: one line for each number." : "What is decided: one line for each number. Steps and what is done today may be left empty."),
+    room, h("button", { type: "button", onclick: () => add().name.input.focus() },
+      `Add a ${role === "context" ? "context" : "coordinate"}`));
   const column = (key) => rows.map((row) => number(row[key].input.value));
   const texts = (key) => rows.map((row) => row[key].input.value.trim());
   const units = () => (texts("unit").some(Boolean) ? { units: texts("unit").map((unit) => unit || " ") } : {});
-  return { element, values: () => ({ names: texts("name"), ...units(), ...Object.fromEntries(numbers.map((key) => [key, column(key)])) }) };
+  return { element, values: () => ({ names: texts("name"), ...units(),
+    ...Object.fromEntries(numbers.map((key) => [key, column(key)])) }) };
 }
 
 /** The field that a refusal is about; of a box that is wrong, the one that its words name. */

@@ -11,8 +11,10 @@ const WHOSE = [["ours", "ours", "our decisions"], ["incumbent", "theirs", "the i
 
 export async function historyFigure(name) {
   const { buckets } = await get(experiment(name, "/history"));
-  if (!buckets.length) return empty("No payoff was told yet.", "What decisions pay over time is shown here as soon as payoffs come.");
-  const series = WHOSE.map(([whose, kind, text]) => ({ kind, name: text, dots: true, points: pooled(buckets.filter((b) => b.whose === whose)).map(point) }))
+  if (!buckets.length) return empty("No payoff was told yet.",
+    "What decisions pay over time is shown here as soon as payoffs come.");
+  const series = WHOSE.map(([whose, kind, text]) => ({ kind, name: text, dots: true,
+    points: pooled(buckets.filter((b) => b.whose === whose)).map(point) }))
     .filter(({ points }) => points.length);
   const chart = lines({
     label: `Mean payoff over ${count(buckets.at(-1).last)} payoffs`, series, height: 280,
@@ -21,15 +23,19 @@ export async function historyFigure(name) {
       ...series.map((one) => one.points[k] ? `${one.name}: ${one.points[k].text}` : null).filter(Boolean)],
   });
   return figure({
-    title: "Mean payoff over time", note: "bands: ± 2 standard errors", chart, legend: series.map(({ name: text, kind }) => ({ name: text, kind })),
-    data: () => ({ columns: [{ name: "Whose" }, { name: "From payoff", number: true }, { name: "To", number: true }, { name: "Payoffs", number: true },
+    title: "Mean payoff over time", note: "bands: ± 2 standard errors", chart,
+      legend: series.map(({ name: text, kind }) => ({ name: text, kind })),
+    data: () => ({ columns: [{ name: "Whose" }, { name: "From payoff", number: true }, { name: "To", number: true },
+      { name: "Payoffs", number: true },
       { name: "Mean", number: true }, { name: "Standard error", number: true }],
-    rows: buckets.map((b) => [b.whose, count(b.first), count(b.last), count(b.payoffs), plain(b.mean), plain(b.error)]) }),
+    rows: buckets.map((b) => [b.whose, count(b.first), count(b.last), count(b.payoffs), plain(b.mean),
+      plain(b.error)]) }),
   });
 }
 
 const point = ({ first, last, mean, error }) => ({
-  x: (first + last) / 2, from: first, y: mean, low: error === null ? undefined : mean - 2 * error, high: error === null ? undefined : mean + 2 * error,
+  x: (first + last) / 2, from: first, y: mean, low: error === null ? undefined : mean - 2 * error,
+    high: error === null ? undefined : mean + 2 * error,
   text: plusMinus(mean, error),
 });
 
@@ -49,6 +55,7 @@ function pooled(buckets) {
 
 function together(a, b) {
   const n = a.payoffs + b.payoffs, mean = (a.payoffs * a.mean + b.payoffs * b.mean) / n;
-  const squares = [a, b].reduce((sum, { payoffs: m, mean: own, error }) => sum + (error ?? 0) ** 2 * m * (m - 1) + m * (own - mean) ** 2, 0);
+  const squares = [a, b].reduce((sum, { payoffs: m, mean: own,
+    error }) => sum + (error ?? 0) ** 2 * m * (m - 1) + m * (own - mean) ** 2, 0);
   return { ...a, last: b.last, payoffs: n, mean, error: Math.sqrt(squares / (n * (n - 1))) };
 }

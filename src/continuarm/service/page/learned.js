@@ -5,7 +5,8 @@ import { figure, legendOf, lines, redraw } from "./charts.js";
 import { choice, empty, fresh, h } from "./dom.js";
 import { plain, plusMinus, within } from "./numbers.js";
 
-const KEYS = [{ name: "best known", kind: "ours" }, { name: "where payoffs put it, ± 2 standard errors", kind: "ours", shape: "band" }, { name: "today", kind: "theirs" }];
+const KEYS = [{ name: "best known", kind: "ours" }, { name: "where payoffs put it, ± 2 standard errors", kind: "ours",
+  shape: "band" }, { name: "today", kind: "theirs" }];
 
 export async function showLearned(room, known) {
   const { name, context, decision } = known;
@@ -15,11 +16,13 @@ export async function showLearned(room, known) {
   }
   const state = { along: 0, held: context.map((side) => (side.low + side.high) / 2), asked: 0 };
   const holding = h("div.fields"), charts = h("div.charts");
-  const pick = choice("Along", context.map((side) => [String(side.index), side.label]), "0", (key) => { state.along = Number(key); hold(); draw(); });
+  const pick = choice("Along", context.map((side) => [String(side.index), side.label]), "0",
+    (key) => { state.along = Number(key); hold(); draw(); });
 
   async function draw() {
     const mine = ++state.asked;
-    const held = Object.fromEntries(context.filter((_, k) => k !== state.along).map((side) => [side.name, state.held[side.index]]));
+    const held = Object.fromEntries(context.filter((_, k) => k !== state.along).map((side) => [side.name,
+      state.held[side.index]]));
     const found = await get(experiment(name, `/curve${query({ along: context[state.along].name, ...held })}`));
     if (mine === state.asked) redraw(charts, decision.map((side) => drawn(found, context[state.along], side)));
   }
@@ -30,7 +33,8 @@ export async function showLearned(room, known) {
     held.hidden = !others.length;
   }
 
-  const held = h("details.held", { open: context.length < 4 }, h("summary", "Where the other contexts are held"), holding);
+  const held = h("details.held", { open: context.length < 4 }, h("summary", "Where the other contexts are held"),
+    holding);
   hold();
   room.replaceChildren(h("section.card", { "aria-label": "What it learned" },
     h("div.choices", pick), held, legendOf(KEYS), charts));
@@ -42,7 +46,8 @@ function slider(side, state, changed) {
   const id = fresh("held");
   const shown = h("output", { for: id }, within(state.held[side.index], side.span));
   let waiting;
-  const slide = h("input", { id, type: "range", min: side.low, max: side.high, step: "any", value: String(state.held[side.index]), oninput: () => {
+  const slide = h("input", { id, type: "range", min: side.low, max: side.high, step: "any",
+    value: String(state.held[side.index]), oninput: () => {
     state.held[side.index] = Number(slide.value);
     shown.textContent = within(state.held[side.index], side.span);
     clearTimeout(waiting);
@@ -56,7 +61,9 @@ function drawn({ x, decision }, along, side) {
   const { learned, peak, error, today, set_by: guards } = decision[side.name];
   const cut = (value) => Math.min(Math.max(value, side.low), side.high);
   const sure = (k) => peak[k] !== null && error[k] !== null;
-  const band = x.map((at, k) => ({ x: at, y: sure(k) ? peak[k] : null, low: sure(k) ? cut(peak[k] - 2 * error[k]) : undefined, high: sure(k) ? cut(peak[k] + 2 * error[k]) : undefined }));
+  const band = x.map((at, k) => ({ x: at, y: sure(k) ? peak[k] : null,
+    low: sure(k) ? cut(peak[k] - 2 * error[k]) : undefined,
+    high: sure(k) ? cut(peak[k] + 2 * error[k]) : undefined }));
   const series = [{ kind: "ours", name: "best known", points: x.map((at, k) => ({ x: at, y: learned[k] })) },
     { kind: "ours", name: "where payoffs put the best", quiet: true, points: band },
     { kind: "theirs", name: "today", points: x.map((at, k) => ({ x: at, y: today[k] })) }];
@@ -64,11 +71,15 @@ function drawn({ x, decision }, along, side) {
   const chart = lines({
     label: `Best ${side.label} along ${along.label}, from ${within(learned[0], side.span)} to ${within(learned.at(-1), side.span)}`, series,
     x: { name: along.label, low: along.low, high: along.high }, y: { name: side.label },
-    read: (k) => [`${along.name} ${within(x[k], along.span)}`, `best known ${within(learned[k], side.span)}`, `payoffs put it at ${said(k)}`, `today ${within(today[k], side.span)}`, ...(guards[k] ? [`set by: ${guards[k]}`] : [])],
+    read: (k) => [`${along.name} ${within(x[k], along.span)}`, `best known ${within(learned[k], side.span)}`,
+      `payoffs put it at ${said(k)}`, `today ${within(today[k], side.span)}`,
+      ...(guards[k] ? [`set by: ${guards[k]}`] : [])],
   });
   return figure({
     title: `Best ${side.label}`, chart,
-    data: () => ({ columns: [{ name: along.label, number: true }, { name: "Best known", number: true }, { name: "Payoffs put it at", number: true }, { name: "Today", number: true }, { name: "Set by" }],
-      rows: x.map((at, k) => [within(at, along.span), within(learned[k], side.span), said(k), within(today[k], side.span), guards[k] || null]) }),
+    data: () => ({ columns: [{ name: along.label, number: true }, { name: "Best known", number: true },
+      { name: "Payoffs put it at", number: true }, { name: "Today", number: true }, { name: "Set by" }],
+      rows: x.map((at, k) => [within(at, along.span), within(learned[k], side.span), said(k),
+        within(today[k], side.span), guards[k] || null]) }),
   });
 }

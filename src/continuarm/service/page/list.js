@@ -5,14 +5,17 @@ import { get } from "./api.js";
 import { h } from "./dom.js";
 
 const REFRESH = 3000; // milliseconds
-const COLUMNS = [["Experiment"], ["Health"], ["Decisions", true], ["Payoffs", true], ["Open", true], ["Late", true], ["Lost", true],
+const COLUMNS = [["Experiment"], ["Health"], ["Decisions", true], ["Payoffs", true], ["Open", true], ["Late", true],
+  ["Lost", true],
   ["Mean payoff lately", true], ["Against the incumbent", true]];
 
 export async function showList(room, signal) {
   const body = h("tbody");
-  const heading = h("div.heading", h("h1", "Experiments"), h("div.actions", h("a.button.primary", { href: "#/new" }, "New experiment")));
+  const heading = h("div.heading", h("h1", "Experiments"), h("div.actions",
+    h("a.button.primary", { href: "#/new" }, "New experiment")));
   const listing = h("div.card", h("div.scrolls", { tabindex: "0", role: "region", "aria-label": "Experiments" },
-    h("table.list", h("caption.unseen", "Experiments"), h("thead", h("tr", COLUMNS.map(([text, number]) => h(number ? "th.number" : "th", { scope: "col" }, text)))), body)));
+    h("table.list", h("caption.unseen", "Experiments"), h("thead",
+      h("tr", COLUMNS.map(([text, number]) => h(number ? "th.number" : "th", { scope: "col" }, text)))), body)));
   const nothing = h("div.empty", h("p.title", "There is no experiment yet."),
     h("p", "Make one here, by the API, or see one run with ", h("code", "continuarm demo"), "."));
   const refresh = async () => {
@@ -29,9 +32,11 @@ export async function showList(room, signal) {
 
 function row(one) {
   const [mean, before] = meansOf(one), [better, range] = upliftOf(one);
-  return h("tr", h("td.long", h("a", { href: `#/experiments/${encodeURIComponent(one.name)}` }, one.name), h("span.aside", policyOf(one))),
+  return h("tr", h("td.long", h("a", { href: `#/experiments/${encodeURIComponent(one.name)}` }, one.name),
+    h("span.aside", policyOf(one))),
     h("td", pill(one.paused ? "paused" : one.health)), countsOf(one).map(([, value]) => h("td.number", value)),
     h("td.number", mean, h("span.aside", before)), h("td.number", better, h("span.aside", range)));
 }
 
-const broken = ({ name, message }) => h("tr", h("td.long", name), h("td.error", { colspan: COLUMNS.length - 1 }, message));
+const broken = ({ name, message }) => h("tr", h("td.long", name),
+  h("td.error", { colspan: COLUMNS.length - 1 }, message));

@@ -11,7 +11,6 @@ export class Live {
   constructor(name, signal) {
     this.#name = name;
     this.#signal = signal;
-    this.connected = false;
   }
 
   /** Follow from a position on. */
@@ -32,14 +31,12 @@ export class Live {
       try {
         const path = experiment(this.#name, `/stream?after=${this.#after}`);
         for await (const event of stream(path, this.#signal)) {
-          this.connected = true;
           this.#after = event.position;
           this.#new.push(event);
         }
       } catch (error) {
         if (this.#signal.aborted) return;
       }
-      this.connected = false;
       await new Promise((resolve) => setTimeout(resolve, AGAIN));
     }
   }

@@ -24,7 +24,8 @@ export function binMap({ bins, axes, value, counts, words, chosen, selected, foc
   let ground, above;
 
   const room = sized("map", (own, width) => {
-    const frame = { left: flat ? 12 : EDGE.left, right: width - EDGE.right, top: EDGE.top, bottom: height - EDGE.bottom };
+    const frame = { left: flat ? 12 : EDGE.left, right: width - EDGE.right, top: EDGE.top,
+      bottom: height - EDGE.bottom };
     const toX = axes[0] ? scale(area[0], [frame.left, frame.right]) : null;
     const toY = flat ? null : scale(area[1], [frame.bottom, frame.top]);
     state.boxes = bins.map((bin) => boxOf(bin, axes, toX, toY, frame));
@@ -33,7 +34,8 @@ export function binMap({ bins, axes, value, counts, words, chosen, selected, foc
     Object.assign(above.canvas, { tabIndex: 0 });
     above.canvas.setAttribute("role", "application");
     above.canvas.setAttribute("aria-roledescription", "map of bins");
-    above.canvas.setAttribute("aria-label", `${bins.length} bins; arrow keys move, Enter chooses. All are in the table below.`);
+    above.canvas.setAttribute("aria-label",
+      `${bins.length} bins; arrow keys move, Enter chooses. All are in the table below.`);
     paint(ground, state.boxes, bins, fills, frame);
     drawAxes(ground, axes, toX, toY, frame);
     listen(above.canvas);
@@ -173,13 +175,15 @@ function drawAxes(context, axes, toX, toY, { left, right, top, bottom }) {
   if (!axes.length) context.fillText("no context: one bin for all", (left + right) / 2, bottom + 18);
   if (axes[0]) {
     const marks = ticks(axes[0].low, axes[0].high, Math.max(Math.floor((right - left) / 90), 2));
-    marks.forEach((v) => context.fillText(tick(v, marks[1] - marks[0] || 1), Math.min(Math.max(toX(v), left + 10), right - 14), bottom + 16));
+    marks.forEach((v) => context.fillText(tick(v, marks[1] - marks[0] || 1),
+      Math.min(Math.max(toX(v), left + 10), right - 14), bottom + 16));
     context.fillText(short(axes[0].name, (right - left) / 7), (left + right) / 2, bottom + 35);
   }
   if (axes[1]) {
     const marks = ticks(axes[1].low, axes[1].high, 5);
     context.textAlign = "right";
-    marks.forEach((v) => context.fillText(tick(v, marks[1] - marks[0] || 1), left - 7, Math.min(Math.max(toY(v) + 4, top + 10), bottom)));
+    marks.forEach((v) => context.fillText(tick(v, marks[1] - marks[0] || 1), left - 7,
+      Math.min(Math.max(toY(v) + 4, top + 10), bottom)));
     context.save();
     context.translate(13, (top + bottom) / 2);
     context.rotate(-Math.PI / 2);
@@ -208,7 +212,8 @@ function neighbour(boxes, from, [right, up]) {
 /** What the colours mean. */
 export function colourBar(shades, meaning, text) {
   if (!shades) return h("p.note", `${meaning}: not known of any bin yet`);
-  const bar = h("canvas.bar", { width: 256, height: 10, role: "img", "aria-label": `${meaning}, from ${text(shades.low)} to ${text(shades.high)}` });
+  const bar = h("canvas.bar", { width: 256, height: 10, role: "img",
+    "aria-label": `${meaning}, from ${text(shades.low)} to ${text(shades.high)}` });
   const context = bar.getContext("2d");
   for (let k = 0; k < 256; k += 1) {
     context.fillStyle = viridis(shades.high > shades.low ? k / 255 : 0.5);

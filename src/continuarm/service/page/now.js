@@ -46,11 +46,15 @@ function arrivals({ name, context, decision, live }) {
     nothing.hidden = shown.length > 0;
     listing.hidden = !nothing.hidden;
     body.replaceChildren(...shown.map(({ event, payoff }) => h("tr", { class: fresh.has(event.id) ? "new" : null },
-      h("td", h("button.link", { type: "button", "aria-label": `Why the decision of ${clock(event.time)}?`, onclick: () => explain(name, event.id) }, clock(event.time))), h("td", said(decision, event.value)), h("td.number", payoff ?? h("span.note", "open")),
+      h("td", h("button.link", { type: "button", "aria-label": `Why the decision of ${clock(event.time)}?`,
+        onclick: () => explain(name, event.id) }, clock(event.time))), h("td", said(decision, event.value)),
+        h("td.number", payoff ?? h("span.note", "open")),
       h("td", event.role), context.length ? h("td", said(context, event.context)) : null)));
   });
-  const listing = h("div.scrolls", { hidden: true, tabindex: "0", role: "region", "aria-label": "The last decisions" }, h("table.live", h("caption.unseen", "The last decisions"),
-    h("thead", h("tr", columns.map((text) => h(text === "Payoff" ? "th.number" : "th", { scope: "col" }, text)))), body));
+  const listing = h("div.scrolls", { hidden: true, tabindex: "0", role: "region",
+    "aria-label": "The last decisions" }, h("table.live", h("caption.unseen", "The last decisions"),
+    h("thead", h("tr", columns.map((text) => h(text === "Payoff" ? "th.number" : "th", { scope: "col" }, text)))),
+      body));
   return h("section.card", { "aria-label": "Decisions as they arrive" },
     h("div.heading", h("h2", "Decisions as they arrive"), rate, h("div.actions", stop)), nothing, listing);
 }
@@ -60,8 +64,10 @@ async function explain(name, id) {
   const { text } = await get(experiment(name, `/explain/${id}`)).catch((error) => ({ text: error.message }));
   const [first, ...rest] = text.split("\n");
   const title = fresh("title");
-  const dialog = h("dialog", { "aria-labelledby": title, onclose: () => dialog.remove() }, h("h2", { id: title }, "Why this decision?"), h("p.why", first),
-    h("ul.why", rest.map((line) => h("li", line))), h("form.row", { method: "dialog" }, h("button.primary", "Close")));
+  const dialog = h("dialog", { "aria-labelledby": title, onclose: () => dialog.remove() },
+    h("h2", { id: title }, "Why this decision?"), h("p.why", first),
+    h("ul.why", rest.map((line) => h("li", line))), h("form.row", { method: "dialog" },
+      h("button.primary", "Close")));
   document.body.append(dialog);
   dialog.showModal();
 }

@@ -63,7 +63,8 @@ export function ticks(low, high, about = 5) {
 /** A mark of an axis with marks this far apart. */
 export function tick(value, step) {
   if (Math.abs(value) >= 1e6) {
-    return new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 2 }).format(value).replace("-", "−");
+    return new Intl.NumberFormat("en-US", { notation: "compact",
+      maximumFractionDigits: 2 }).format(value).replace("-", "−");
   }
   return fixed(value, Math.max(-Math.floor(Math.log10(step) + 1e-9), 0));
 }
