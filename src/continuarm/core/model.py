@@ -335,9 +335,9 @@ class Model:
 
     def explain(self, context: Array, limits: Limits) -> dict[str, Any]:
         """The bin of a context, as a box on the unit cube, and the learner's numbers in it."""
-        centre = self._allowed_centre(context, limits)
-        limits = limits._replace(guard=FREE)
         low, high = self.setup.bounds[2 * self.dx :].reshape(2, self.dy)
+        centre = (self.recommend(context[None, :], limits)[0] - low) / (high - low)
+        limits = limits._replace(guard=FREE)
         seen = np.zeros(2 * self.dx + 4 * self.dy)
         row, made, _ = self.view(context, limits, low, seen)
         lay_out: Any = space
@@ -358,14 +358,6 @@ class Model:
         how = self.view(context, limits, np.minimum(np.maximum(best, low), high), seen)[2]
         found["early"] = how == learner.EARLY
         return found | (viewed(seen[2 * self.dx :], low, high) if how in learner.VIEWED else {})
-
-    def _allowed_centre(self, context: Array, limits: Limits) -> Array | None:
-        """The best decision known that a guard allows, on the unit cube; None: there is none."""
-        if limits.guard is FREE:
-            return None
-        value = self.recommend(context[None, :], limits)[0]
-        low, high = self.setup.bounds[2 * self.dx :].reshape(2, self.dy)
-        return np.asarray((value - low) / (high - low))
 
     def expected(self, context: Array, limits: Limits, ys: Array) -> Array | None:
         """What decisions `(n, dy)` of the unit cube are expected to pay for a context, and the
