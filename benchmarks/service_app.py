@@ -32,6 +32,7 @@ def application() -> Starlette:
 def main(server: str, store: str, port: str, workers: str, size: str) -> None:
     """Serve it, by one of two servers."""
     os.environ.update({serving.STORE: store, serving.MAX_LAG: "60.0", SIZE: size})
+    os.environ[serving.MANNER] = '{"rate": 1e9}'
     if server == "uvicorn":
         serving.run("benchmarks.service_app:application", "127.0.0.1", int(port), int(workers))
     else:
