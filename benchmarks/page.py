@@ -86,7 +86,7 @@ def tried(browser: Browser, address: str) -> dict[str, Any]:
     context = browser.new_context(**LIGHT)
     page = context.new_page()
     page.goto(address)
-    page.wait_for_selector(".view:not([aria-busy]) .map canvas")
+    page.wait_for_selector(".view:not([aria-busy]) .map canvas", timeout=120_000)
     drawn = page.evaluate("performance.now()")
     [paint] = page.evaluate(
         "performance.getEntriesByName('first-contentful-paint').map((e) => e.startTime)"

@@ -126,7 +126,7 @@ def test_many_bins_come_page_by_page(shop: Shop) -> None:
         assert len(page["bins"]) == 1
         pages, after = pages + page["bins"], page["next"]
     assert pages == whole
-    assert client.get(f"{HERE}/bins", params={"most": 501}).status_code == 422
+    assert client.get(f"{HERE}/bins", params={"most": 2001}).status_code == 422
 
 
 def test_history_curve_and_payoff_are_those_of_the_figures(

@@ -22,7 +22,7 @@ from continuarm.service.said import Said
 
 __all__ = ["Looking"]
 
-MOST_BINS = 500  # in one answer
+MOST_BINS = 2000  # in one answer
 POINTS, MOST_POINTS = 49, 289  # of a curve
 
 

@@ -10,7 +10,7 @@ import { count, plain, plusMinus, within } from "./numbers.js";
 const PAGE = 25; // rows of the table at once
 const REFRESH = 5000; // milliseconds, and
 const SELDOM = 20; // times as long as it takes
-const AT_ONCE = 500; // bins in one answer
+const AT_ONCE = 2000; // bins in one answer
 
 export async function showBins(room, known) {
   const { name, context, decision } = known;
