@@ -64,7 +64,10 @@ class PostgresqlDatabase:
     make : whether tables that are not there are made; else the database is refused.
     """
 
-    among = "SELECT {columns} FROM events WHERE {column} = ANY(?) AND experiment = ?"
+    among = (
+        "SELECT {columns} FROM unnest(?::text[]) AS listed CROSS JOIN LATERAL "
+        "(SELECT * FROM events WHERE {column} = listed AND experiment = ? OFFSET 0) AS met"
+    )  # each by itself: else all events are looked through, as long as there are no statistics
     locking = " FOR UPDATE"
 
     def __init__(self, address: str, *, make: bool = True) -> None:
