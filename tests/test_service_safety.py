@@ -96,7 +96,7 @@ LIMITS: list[tuple[str, str, Any, int]] = [
     ("POST", f"{HERE}/payoffs", {"payoffs": [{"id": "0" * 32, "payoff": 1}] * 1001}, 400),
     ("POST", f"{HERE}/forget", {"ids": ["0" * 32] * 1001}, 400),
     ("POST", f"{HERE}/log", {"columns": {"age": [1.0] * 300_000}}, 413),
-    ("GET", f"{HERE}/bins?most=501", None, 422),
+    ("GET", f"{HERE}/bins?most=2001", None, 422),
     ("GET", f"{HERE}/curve?points=290", None, 422),
 ]
 
