@@ -129,6 +129,36 @@ def test_inspect_prints_what_was_learned(
     assert path.read_bytes() == before
 
 
+def test_inspect_says_what_holds_decisions_back(
+    tmp_path: Path, monkeypatch: Any, capsys: Any
+) -> None:
+    box = ca.Box([1.0, 0.0], [9.0, 4.0], names=["price", "fee"], spacing={"fee": 0.05})
+    limited = ca.Polytope(box, ["fee <= price - 1"])
+    guards: dict[str, Any] = {"share": 0.1, "ttl": 500, "ttl_seconds": 60.0}
+    guards |= {"max_move": {"price": 0.5}, "reach": 0.1}
+    expected = {
+        "start": "price 3.3, fee 1",
+        "reach": "price ± 0.8, fee ± 0.4",
+        "max_move": "price ± 0.5 from the reference",
+        "share of the incumbent": 0.1,
+        "spacing": "fee in steps of 0.05",
+        "coupled limits": "`fee <= price - 1`",
+        "ttl": "500 decisions or 60 seconds",
+    }
+    middle = "not given: the middle of the box, price 5, fee 2, stands for what is done today"
+    plain: dict[str, Any] = {"reach": None, "ttl": None}
+    for decision, options, rows in (
+        (limited, guards | {"start": START}, expected),
+        (limited, guards, expected | {"start": middle}),
+        (DECISION, plain | {"share": 0.2}, {"start": middle, "share of the incumbent": 0.2}),
+        (DECISION, plain, {}),
+    ):
+        ca.SurfaceSampling(CONTEXT, decision, rng=1, **options).save(tmp_path / "shop")
+        out, _, _ = run(monkeypatch, capsys, "inspect", str(tmp_path / "shop"), "--json")
+        found = json.loads(out)["policy"]
+        assert {name: found[name] for name in expected if name in found} == rows
+
+
 def test_inspect_shows_the_largest_bins_unless_asked_for_all(
     tmp_path: Path, monkeypatch: Any, capsys: Any
 ) -> None:

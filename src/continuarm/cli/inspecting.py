@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 
 from continuarm.drawing import check_path
 from continuarm.errors import InputError
+from continuarm.live.active_guards import coupled_in_words, spacing_in_words
+from continuarm.live.explaining import start_given
 from continuarm.live.explanation import Explanation
 from continuarm.live.policy import Policy, load
 from continuarm.table import Table
-from continuarm.words import box_in_words, values_in_words
+from continuarm.words import box_in_words, label_of, values_in_words
 
 __all__ = ["Inspected", "inspected"]
 MOST_ALONG = 6  # contexts along which what was learned is drawn
@@ -77,7 +79,7 @@ def _in_a_file(name: str) -> str:
 
 def _summary(policy: Policy) -> Table:
     """One line per fact."""
-    stats, names = policy.stats(), policy.decision.names
+    stats = policy.stats()
     rows: list[tuple[str, Any]] = [
         ("policy", policy.name),
         ("contexts", _ranges(policy.context) or "none"),
@@ -93,12 +95,54 @@ def _summary(policy: Policy) -> Table:
         ("paused", "yes" if policy.paused else "no"),
         ("frozen bins", ", ".join(str(one.id) for one in policy.bins() if one.frozen) or "none"),
     ]
-    if policy.reach is not None:
-        reach = zip(names, policy.reach.tolist(), strict=True)
-        rows.append(("reach", ", ".join(f"{name} ± {part:g}" for name, part in reach)))
+    rows += _guards(policy)
     if policy.share > 0.0:
-        rows += [("share of the incumbent", policy.share), ("uplift", str(policy.uplift()))]
+        rows.append(("uplift", str(policy.uplift())))
     return Table.of(("", "what"), rows)
+
+
+def _guards(policy: Policy) -> list[tuple[str, Any]]:
+    """What holds decisions back, where it is set."""
+    move, limits = _around(policy, policy.max_move), policy.decision
+    waits = [f"{limit:,g} {unit}" for limit, unit in _waits(policy) if limit is not None]
+    rows = [
+        ("start", _start(policy)),
+        ("reach", _around(policy, policy.reach)),
+        ("max_move", f"{move} from the reference" if move else ""),
+        ("share of the incumbent", policy.share or ""),
+        ("spacing", spacing_in_words(limits)),
+        ("coupled limits", coupled_in_words(limits)),
+        ("ttl", " or ".join(waits)),
+    ]
+    return [(name, says) for name, says in rows if says]
+
+
+def _waits(policy: Policy) -> tuple[tuple[float | None, str], ...]:
+    return (policy.ttl, "decisions"), (policy.ttl_seconds, "seconds")
+
+
+def _start(policy: Policy) -> str:
+    """What is done today; empty: nobody has said, and nothing depends on it."""
+    incumbent = policy.life.incumbent
+    if not start_given(policy):
+        middle = values_in_words(policy.decision.centre, policy.decision)
+        needed = policy.share > 0.0 or policy.max_move is not None
+        says = f"not given: the middle of the box, {middle}, stands for what is done today"
+        return says if needed else ""
+    if incumbent.constant is not None:
+        return values_in_words(incumbent.constant, policy.decision)
+    return repr(policy.start)
+
+
+def _around(policy: Policy, away: Any) -> str:
+    """How far each coordinate may be, but for those that may be anywhere."""
+    box = policy.decision
+    if away is None:
+        return ""
+    parts = zip(box.names, away.tolist(), box.span.tolist(), strict=True)
+    return ", ".join(
+        f"{label_of(name, box)} ± {part:g}" for name, part, side in parts if part < side
+    )
 
 
 def _ranges(box: Any) -> str:

@@ -16,7 +16,7 @@ from continuarm.live.limits import Within, at_ends
 from continuarm.sets import Polytope
 from continuarm.words import box_in_words, label_of, listed, number_in_words
 
-__all__ = ["Case", "Guard", "active_guards", "allowed"]
+__all__ = ["Case", "Guard", "active_guards", "allowed", "coupled_in_words", "spacing_in_words"]
 
 AT_AN_EDGE = 1e-9  # of a side of the box
 
@@ -123,15 +123,18 @@ def _pause(case: Case) -> Guard | None:
 
 
 def _spacing(case: Case) -> Guard | None:
-    box = case.decision
-    if not box.spaced:
-        return None
+    says = spacing_in_words(case.decision)
+    return Guard("spacing", says, False) if says else None
+
+
+def spacing_in_words(box: Box) -> str:
+    """Which values are allowed; empty: all."""
     parts = [
         f"{label_of(name, box)} in steps of {step:g}{f' that end in {end:g}' if end else ''}"
         for name, step, end in zip(box.names, box.spacing, box.ending, strict=True)
         if step
     ]
-    return Guard("spacing", listed(parts), False)
+    return listed(parts) if parts else ""
 
 
 def _coupled(case: Case) -> Guard | None:
@@ -141,8 +144,14 @@ def _coupled(case: Case) -> Guard | None:
         return None
     sides = np.abs(decision.A) @ decision.span
     held = decision.A @ case.value >= decision.b - AT_AN_EDGE * sides
-    says = listed([f"`{text}`" for text in decision.texts])
+    says = coupled_in_words(decision)
     return Guard("coupled limits", says, bool(held.any()) or len(decision.equal[1]) > 0)
+
+
+def coupled_in_words(decision: Box) -> str:
+    """Which coordinates limit one another; empty: none."""
+    texts = decision.texts if isinstance(decision, Polytope) else ()
+    return listed([f"`{text}`" for text in texts]) if texts else ""
 
 
 GUARDS: tuple[Callable[[Case], Guard | None], ...] = (

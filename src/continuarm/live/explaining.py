@@ -20,7 +20,7 @@ from continuarm.live.limits import Within
 from continuarm.live.shell import Shell
 from continuarm.live.view import View, sizes
 
-__all__ = ["of_context", "of_decision"]
+__all__ = ["of_context", "of_decision", "start_given"]
 
 
 def of_context(policy: Shell, point: Array, within: Within | None) -> Explanation:
@@ -35,7 +35,7 @@ def of_context(policy: Shell, point: Array, within: Within | None) -> Explanatio
     request = None if within is None else np.array(within)
     case = _case(policy, centre, centre, None, (limits, request), found)
     moved = policy.gate.alone(policy.life.incumbents, point, within, today)
-    given = _start_given(policy)
+    given = start_given(policy)
     return explained(Known(policy.context, point, case, today, given, moved, None, False, found))
 
 
@@ -56,11 +56,11 @@ def of_decision(policy: Shell, what: Decision | Asked) -> Explanation:
     case = _case(policy, event.value, centre, event.why, limits, found)
     point, today = event.context, event.start
     moved = policy.gate.alone(policy.life.incumbents, point, within, today)
-    given = _start_given(policy)
+    given = start_given(policy)
     return explained(Known(policy.context, point, case, today, given, moved, event, then, found))
 
 
-def _start_given(policy: Shell) -> bool:
+def start_given(policy: Shell) -> bool:
     """Whether somebody, or a log, has said what is done today."""
     life = policy.life
     if life.beginning.start is not None or life.constant is None:
