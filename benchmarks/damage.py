@@ -21,7 +21,11 @@ POLICIES: dict[str, dict[str, Any]] = {
     "adaptive-kwsa": {},
     "uniform-ucb": {},
     "robbins-monro": {},
+    "spaced": {},
+    "coupled": {},
 }
+GUARDED = ("spaced", "coupled")  # the recommended one, with allowed values or coupled limits
+LIMITS = (["a + b <= 12", "a <= b + 3"], ["a + b == 10"], ["a <= b - 0.5", "b <= 2 * a"])
 NO_MOVES = ("static-kwsa", "adaptive-kwsa", "uniform-ucb")  # these refuse `max_move`
 KNOWN = {"horizon": 400, "curvature": 1.0, "curvature_max": 4.0}
 SHAPES = ((1, 1), (2, 2), (0, 1))
@@ -36,6 +40,7 @@ USED = (  # by compiled code
     *("counts", "nodes", "rows", "pool", "seats"),
     *("reference_counts", "reference_nodes", "reference_rows"),
 )
+SUMS = ("notes", "history", "tally")  # over a whole life: for diagnoses, figures and the uplift
 
 Header = dict[str, Any]
 Arrays = dict[str, Any]
@@ -69,7 +74,7 @@ def saved_parts(name: str, number: int) -> Parts:
         waiting = {k: v for k, v in waiting.items() if k != "missing"}
     if name in NO_MOVES:
         waiting = {k: v for k, v in waiting.items() if k != "max_move"}
-    box = ca.Box.unit(dx), ca.Box([1.0] * dy, [9.0] * dy)
+    box = ca.Box.unit(dx), _decision(name, dy, number)
     policy = _made(name, box, waiting | POLICIES[name], number)
     for k in range(int(rng.integers(1, 400))):
         decision = policy.ask(rng.random(dx), now=float(k)) if dx else policy.ask(now=float(k))
@@ -90,11 +95,23 @@ def saved_parts(name: str, number: int) -> Parts:
     return json.loads(json.dumps(shell)), header, arrays
 
 
+def _decision(name: str, dy: int, number: int) -> ca.Box:
+    box = ca.Box([1.0] * dy, [9.0] * dy)
+    if name not in GUARDED:
+        return box
+    steps = 0.5 if name == "spaced" or dy == 1 else (0.0, 0.25 * (number % 2))
+    box = ca.Box([1.0] * dy, [9.0] * dy, names=["a", "b"][:dy], spacing=steps)
+    if name == "spaced":
+        return box
+    return ca.Polytope(box, ["a <= 6.2"] if dy == 1 else LIMITS[number // 3 % len(LIMITS)])
+
+
 def _made(
     name: str, boxes: tuple[ca.Box, ca.Box], options: dict[str, Any], number: int
 ) -> ca.Policy:
     if name != "terms that enter":
-        made: ca.Policy = maker_of(name.split()[0])(*boxes, KNOWN | {"rng": number}, options)
+        kind = "recommended" if name in GUARDED else name.split()[0]
+        made: ca.Policy = maker_of(kind)(*boxes, KNOWN | {"rng": number}, options)
         return made
     steady: dict[str, Any] = {"bounded": True, "level": True, "calm": True}
     learner = ca.ResponseSurface(reach=0.1, degree=5, enter_lead=0.5, **steady)
@@ -135,10 +152,10 @@ def _one(rng: np.random.Generator, of: Any) -> Any:
 
 
 def _array(rng: np.random.Generator, parts: Parts) -> tuple[str, Any]:
-    """An array with something in it, mostly one of those that compiled code uses."""
-    arrays = parts[2]
-    names = [name for name in USED if name in arrays]
-    name = _one(rng, names if rng.random() < 0.8 and names else list(arrays))
+    """An array, mostly one that compiled code uses, or sums."""
+    arrays, kind = parts[2], rng.random()
+    names = [name for name in (USED if kind < 0.7 else SUMS) if name in arrays]
+    name = _one(rng, names if kind < 0.85 and names else list(arrays))
     return name, arrays[name]
 
 
@@ -296,6 +313,22 @@ def box(rng: np.random.Generator, parts: Parts) -> None:
     parts[1][_one(rng, ("context", "decision"))] = [[low] * dim, [high] * dim, None]
 
 
+def allowed(rng: np.random.Generator, parts: Parts) -> None:
+    """What is allowed, nearly right or not: edges, steps, rows, bounds, the anchor."""
+    part = parts[1].get("decision")
+    for _ in range(4):
+        if not isinstance(part, dict | list) or not part:
+            return
+        key = _one(rng, list(part) if isinstance(part, dict) else range(len(part)))
+        if isinstance(part[key], float) and rng.random() < 0.5:
+            part[key] += float(_one(rng, (-1.0, 1.0, 1e-9, 0.01, -0.25)))
+            return
+        if not isinstance(part[key], dict | list):
+            _replace(rng, part)
+            return
+        part = part[key]
+
+
 def option(rng: np.random.Generator, parts: Parts) -> None:
     """An option of partition or learner, or its kind."""
     part = parts[1].get(_one(rng, ("partition", "learner")))
@@ -337,5 +370,5 @@ CHANGES: tuple[Change, ...] = (
         reshape,
         huge,
     ),
-    *(drop, header_value, shell_value, box, option, lists),
+    *(drop, header_value, shell_value, box, allowed, option, lists),
 )

@@ -1,10 +1,12 @@
 """Crafted files: every one is refused, or is a policy that works.
 
-    python -m benchmarks.fuzz [--files 10000] [--earlier FOLDER] [--write docs/hardening.md]
+    python -m benchmarks.fuzz [--files 10000] [--only POLICY ...] [--earlier FOLDER]
+                              [--write docs/hardening.md]
 
 Each file is a saved policy in which one to three things were changed before its checksum was
 written (`benchmarks.damage`). It is opened in a process of its own kind, which may crash or hang.
-What is accepted is used: asked, told, forgotten, recommended, explained, exported, saved again.
+What is accepted is used: asked, told, forgotten, recommended, explained, diagnosed, exported and
+saved again.
 """
 
 import argparse
@@ -22,10 +24,10 @@ from typing import Any
 import numpy as np
 
 import continuarm as ca
-from benchmarks.damage import POLICIES, Parts, damaged, put_together, saved_parts
+from benchmarks.damage import GUARDED, POLICIES, Parts, damaged, put_together, saved_parts
 from benchmarks.pauses import compile_table, pause_table
 from continuarm.core.state import ROWS_USED
-from continuarm.errors import ContinuarmError, SavedFileError
+from continuarm.errors import ContinuarmError, InputError, SavedFileError
 from continuarm.live import saved_file
 from continuarm.live.reader import Reader
 from continuarm.table import Table
@@ -79,10 +81,13 @@ def use(policy: ca.Policy, path: Path) -> None:
         _look(policy, policy.explain(edge)["centre"])
     middle = policy.decision.from_unit([[0.25], [0.75]] * np.ones(policy.decision.dim))
     within = ca.Box(*middle) if (middle[0] < middle[1]).all() else None
-    _look(policy, policy.ask(policy.context.centre, within=within).value)
+    _ask_within(policy, within)
     for bin_ in policy.bins():
         _look(policy, bin_.best)
     policy.stats()
+    str(policy.diagnose())
+    if policy.share > 0.0:
+        str(policy.uplift())
     _look(policy, Reader(policy.export()).decide(policy.context.centre.tolist()))
     policy.save(path)
     again = ca.load(path)
@@ -102,17 +107,27 @@ def _close(policy: ca.Policy, id_: int, k: int, slope: dict[str, Any]) -> None:
         pass
 
 
+def _ask_within(policy: ca.Policy, within: ca.Box | None) -> None:
+    """Limits of a request; with those of the policy they may leave nothing."""
+    try:
+        _look(policy, policy.ask(policy.context.centre, within=within).value)
+    except InputError:
+        if not policy.life.is_guarded:
+            raise
+
+
 def _look(policy: ca.Policy, value: Any) -> None:
-    value, box = np.asarray(value), policy.decision
-    if not ((value >= box.low) & (value <= box.high)).all():
-        raise Bad(f"bad decision: {value.tolist()}")
+    if not policy.decision.allows(value):
+        raise Bad(f"bad decision: {np.asarray(value).tolist()}")
 
 
 def _walk(policy: ca.Policy) -> None:
     """No state may hold a NaN."""
     known = policy.life.model.state
     parts = {"counts": known.counts, "rows": known.rows[: int(known.counts[ROWS_USED])]}
-    parts["pool"] = known.pool[: int(known.pool[0, 1])]
+    parts |= {"pool": known.pool[: int(known.pool[0, 1])], "notes": known.notes}
+    kept = {"history": policy.life.history.numbers, "tally": policy.life.comparison.tally}
+    parts |= {name: np.array(numbers) for name, numbers in kept.items()}
     for name, array in parts.items():
         if np.isnan(array).any():
             raise Bad(f"NaN in a state: {name}")
@@ -181,6 +196,8 @@ def fuzz(name: str, files: int) -> tuple[Counter[str], list[tuple[int, str]]]:
     """How many files came to what, and those that found something."""
     beginnings = [saved_parts(name, number) for number in range(BEGINNINGS)]
     _warm(name, beginnings)
+    if name in GUARDED:  # a file may have lost its limits
+        _warm(name, [saved_parts("recommended", number) for number in range(BEGINNINGS)])
     counts, found = Counter[str](), []
     for number, what in outcomes(name, range(files), beginnings):
         kind = what.partition(":")[0]
@@ -207,6 +224,26 @@ def page(files: int, crafted: Table, pauses: Table, compiling: Table | None) -> 
     )
 
 
+def with_rows(text: str, crafted: Table) -> str:
+    """A page with the rows of some policies written again, or added; all else is as it was."""
+    names = [str(row[0]) for row in crafted.rows]
+    new = dict(zip(names, crafted.markdown().splitlines()[2:], strict=True))
+    head, mark, rest = text.partition(f"| --- |{' --- |' * len(OUTCOMES)} --- |\n")
+    table, _, rest = rest.partition("\n\n")
+    rows = {row.split(" | ")[0].removeprefix("| "): row for row in table.splitlines()} | new
+    return f"{head}{mark}{chr(10).join(rows.values())}\n\n{_later(names)}{_without_later(rest)}"
+
+
+def _later(names: list[str]) -> str:
+    return f"{LATER} {', '.join(names)}.\n\n"
+
+
+def _without_later(text: str) -> str:
+    return text.partition("\n\n")[2] if text.startswith(LATER) else text
+
+
+LATER = """Measured later than the other rows, when there were more ways to change and to use a
+file:"""
 PAGE = """# Hardening, measured
 
 This page is written by
@@ -220,16 +257,19 @@ A saved policy is edited in one to three places, and its checksum is made right 
 - numbers of every array: other indices, links that are swapped or form cycles, huge numbers, NaN,
   rows cut off or doubled;
 - the header: boxes of up to 100,000 dimensions, kinds, options, times to live, counters, shapes;
+- what is allowed: edges, steps, rows and bounds of coupled limits;
+- sums over a whole life, for diagnoses, figures and the uplift;
 - open decisions, the name, the tokens, and what became of closed decisions.
 
 Each file is opened in a process that may crash or hang. What is accepted is used: asked, told,
-forgotten, recommended, explained, exported, saved and opened again.
+forgotten, recommended, explained, diagnosed, exported, saved and opened again.
 
 {crafted}
 
-*Terms that enter* is a `ResponseSurface(degree=5)` whose terms enter on little evidence.
-*Refused* is a `SavedFileError`. *Works* is a policy whose decisions are numbers in their box, in a
-state without NaN. The other columns are defects, and must be 0.
+*Terms that enter* is a `ResponseSurface(degree=5)` whose terms enter on little evidence. *Spaced*
+and *coupled* are recommended policies with allowed values, or with coupled limits. *Refused* is a
+`SavedFileError`. *Works* is a policy whose decisions are allowed, in a state without NaN. The
+other columns are defects, and must be 0.
 
 ## Pauses and memory
 
@@ -253,12 +293,12 @@ def main() -> None:
     """Run, print, and write the page if asked to."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--files", type=int, default=10_000, help="per policy")
-    parser.add_argument("--only", choices=POLICIES)
+    parser.add_argument("--only", choices=POLICIES, action="append", help="these rows alone")
     parser.add_argument("--show", type=int, default=20, help="files that found something")
     parser.add_argument("--earlier", type=Path, help="the source folder of an earlier version")
     parser.add_argument("--write", type=Path, help="a page of Markdown to write the tables to")
     options, rows, failed = parser.parse_args(), [], False
-    for name in [options.only] if options.only else POLICIES:
+    for name in options.only or POLICIES:
         counts, found = fuzz(name, options.files)
         rows.append((name, options.files, *(counts[outcome] for outcome in OUTCOMES)))
         for number, what in found[: options.show]:
@@ -266,7 +306,9 @@ def main() -> None:
         failed = failed or bool(found)
     crafted = Table.of(("policy", "files", *OUTCOMES), rows)
     print(crafted)
-    if options.write is not None:
+    if options.write is not None and options.only:
+        options.write.write_text(with_rows(options.write.read_text(), crafted))
+    elif options.write is not None:
         compiling = None if options.earlier is None else compile_table(options.earlier)
         text = page(options.files, crafted, pause_table(), compiling)
         options.write.write_text(text.rstrip() + "\n")
