@@ -226,3 +226,27 @@ def test_who_wants_indices_checked_has_them_checked() -> None:
     assert made(np.array([1.0, 2.0]), 1) == 2.0
     with pytest.raises(IndexError):
         made(np.array([1.0, 2.0]), 5)
+
+
+LOOKING = """
+import numba.core.dispatcher as numba
+import continuarm as ca
+
+policy, compiled = ca.SurfaceSampling(ca.Box.unit(1), ca.Box.unit(1), rng=0), []
+for k in range(60):
+    decision = policy.ask([k / 60.0])
+    policy.tell(decision, -float((decision.value[0] - 0.3) ** 2) + 0.01 * (k % 7))
+compile_ = numba.Dispatcher.compile
+numba.Dispatcher.compile = lambda self, *given: (
+    compiled.append(self.py_func.__qualname__), compile_(self, *given))[1]
+policy.bins(), policy.explain([0.5]), policy.diagnose(), policy.export()
+print(sorted({name for name in compiled if name in ("best", "fill_best", "decide", "learn")}))
+"""
+
+
+def test_to_look_into_a_policy_does_not_wait_for_the_compiler_again() -> None:
+    for _ in range(2):  # the first may fill the cache
+        done = subprocess.run(
+            [sys.executable, "-c", LOOKING], capture_output=True, text=True, check=True
+        )
+    assert done.stdout.strip() == "[]"

@@ -376,16 +376,6 @@ class Model:
         if row == 0 and self.state.counts[TEMPLATE] == 0.0:
             known = np.empty(int(self.setup.shape[3]))
             learner.init(self.lcfg, known, start)
-        if limits.guard is not FREE:
-            return self._allowed_best(known, limits, start)
-        region = Region(limits.low, limits.high, limits.whole)
-        request = Request(np.zeros(self.dx), region, start, limits.reach, np.zeros(0))
-        y, work = np.empty(self.dy), np.empty(learner.scratch(self.lcfg))
-        learner.best(self.lcfg, known, request, work, y)
-        low, high = self.setup.bounds[2 * self.dx :].reshape(2, self.dy)
-        return np.asarray(np.minimum(np.maximum(low + y * (high - low), low), high))
-
-    def _allowed_best(self, known: Array, limits: Limits, start: Array) -> Array:
         value = np.empty(self.dy)
         given = known.copy(), start, value
         self.middle_entry(self.setup, self.state, self.room, limits, given)

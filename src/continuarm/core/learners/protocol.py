@@ -260,16 +260,12 @@ def view(cfg: Any, row: Array, request: Request, work: Array, y: Array, seen: Ar
     return int(code(cfg).view(cfg, row, request, work, y, seen))
 
 
-def explain(cfg: Any, row: Array, request: Request, centre: Array | None = None) -> dict[str, Any]:
+def explain(cfg: Any, row: Array, request: Request, centre: Array) -> dict[str, Any]:
     """The numbers behind a decision, as plain numbers and lists, on the unit cube.
 
-    `observations`, `centre` (the best decision known, if it is not given), and where the learner
-    knows them `slope` and `curvature` at the centre with `slope_error` and `curvature_error`, and
-    `noise`.
+    `observations`, `centre` (the best decision known), and where the learner knows them `slope`
+    and `curvature` at the centre with `slope_error` and `curvature_error`, and `noise`.
     """
-    if centre is None:
-        centre = np.empty(len(request.start))
-        best(cfg, row, request, np.empty(scratch(cfg)), centre)
     numbers: dict[str, Any] = {"observations": progress(cfg, row), "centre": centre.tolist()}
     return numbers | code(cfg).explain(cfg, row, request, centre)
 
@@ -282,7 +278,7 @@ def expected(cfg: Any, row: Array, u: Array, ys: Array) -> Array | None:
     return code(cfg).expected(cfg, row, u, ys)
 
 
-def examine(cfg: Any, row: Array, request: Request) -> dict[str, Any]:
+def examine(cfg: Any, row: Array, request: Request, centre: Array) -> dict[str, Any]:
     """What `explain` says, and which of its assumptions payoffs contradict, as far as it can tell.
 
     `needs` and `has`: the payoffs that it needs to learn anything, and those that it has.
@@ -291,8 +287,8 @@ def examine(cfg: Any, row: Array, request: Request) -> dict[str, Any]:
     squared errors that one payoff has made. `moves`, `moves_error`: for each context, how far the
     best decision moves from one end of the bin to the other, in each coordinate.
     """
-    found = explain(cfg, row, request)
-    return found | code(cfg).examine(cfg, row, request, np.array(found["centre"]))
+    found = explain(cfg, row, request, centre)
+    return found | code(cfg).examine(cfg, row, request, centre)
 
 
 def rule(cfg: Any, row: Array) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from continuarm.core.compiling import Array
 from continuarm.core.learners import protocol as learner
 from continuarm.core.model import ModelBin
 from continuarm.core.partitions import protocol as partition
-from continuarm.core.request import FREE, Region, Request
+from continuarm.core.request import Region, Request
 from continuarm.core.state import HEAD, SERIAL
 from continuarm.live.life import Life
 from continuarm.live.limits import at_ends
@@ -156,15 +156,8 @@ def _of_model(life: Life) -> Iterator[tuple[ModelBin, dict[str, Any]]]:
         start, u = at(0.5 * (one.low + one.high)), np.zeros(model.dx)
         request = Request(u, region, start, limits.reach, np.zeros(0))
         known = rows[places[one.serial], HEAD:].copy()
-        if limits.guard is FREE:
-            yield one, learner.examine(model.lcfg, known, request)
-        else:  # what is allowed and best is known: to find it again would wait for the compiler
-            centre = life.beginning.decision.to_unit(one.best)
-            numbers = learner.explain(model.lcfg, known, request, centre)
-            yield (
-                one,
-                numbers | learner.code(model.lcfg).examine(model.lcfg, known, request, centre),
-            )
+        centre = life.beginning.decision.to_unit(one.best)
+        yield one, learner.examine(model.lcfg, known, request, centre)
 
 
 def named(box: Box, i: int) -> str:
