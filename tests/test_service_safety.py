@@ -2,6 +2,9 @@
 
 import json
 import signal
+import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -131,6 +134,102 @@ def test_pages_of_others_read_nothing_unless_asked(
     assert allowed.headers["access-control-allow-origin"] == "https://shop.example"
     other = client.get(HERE, headers={"origin": "https://other.example"})
     assert "access-control-allow-origin" not in other.headers
+
+
+FOREIGN: list[dict[str, str]] = [
+    {"origin": "https://evil.example"},
+    {"origin": "null"},
+    {"origin": "http://127.0.0.1:1"},
+    {"sec-fetch-site": "cross-site"},
+    {"sec-fetch-site": "same-site"},
+    {"origin": "https://evil.example", "sec-fetch-site": "cross-site"},
+]
+
+
+@pytest.mark.parametrize("headers", FOREIGN)
+@pytest.mark.parametrize(("method", "path"), [("POST", f"{HERE}/pause"), ("DELETE", HERE)])
+def test_a_page_of_others_changes_nothing(
+    client: httpx.Client, headers: dict[str, str], method: str, path: str
+) -> None:
+    answer = client.request(method, path, headers=headers)
+    assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
+    assert "origin" in answer.json()["message"]
+    assert client.get(HERE, headers=headers).json()["paused"] is False
+
+
+def test_the_page_itself_changes_what_it_may(client: httpx.Client) -> None:
+    """At its own address, behind a proxy, and where an origin is allowed."""
+    here = f"http://{client.base_url.netloc.decode()}"
+    ours: list[dict[str, str]] = [
+        {"origin": here},
+        {"origin": here, "sec-fetch-site": "same-origin"},
+        {"origin": "https://proxy.example", "sec-fetch-site": "same-origin"},
+        {"origin": "https://shop.example", "sec-fetch-site": "cross-site"},
+    ]
+    for headers in ours:
+        assert client.post(f"{HERE}/resume", headers=headers).status_code == 200, headers
+
+
+def test_without_tokens_only_loopback_is_answered(
+    client: httpx.Client, guarded: tuple[httpx.Client, dict[str, str]]
+) -> None:
+    for host in ("evil.example", "evil.example:8080", "localhost.evil.example", "[", "10.0.0.1"):
+        for path in ("/v1/experiments", "/metrics", "/"):
+            answer = client.get(path, headers={"host": host})
+            assert (answer.status_code, answer.json()["error"]) == (403, "forbidden"), host
+    for host in ("localhost", "LOCALHOST:1", "127.0.0.1:80", "[::1]:8080"):
+        assert client.get("/v1/experiments", headers={"host": host}).status_code == 200, host
+    closed, tokens = guarded
+    headers = {"host": "shop.example", "authorization": f"Bearer {tokens['read']}"}
+    assert closed.get("/v1/experiments", headers=headers).status_code == 200
+
+
+def test_a_verb_without_a_body_takes_none_but_an_object(client: httpx.Client) -> None:
+    there, json_ = f"{HERE}/resume", {"content-type": "application/json"}
+    for content, headers in [(b"a=1", {}), (b"{}", {}), (b"[1]", json_), (b"{", json_)]:
+        answer = client.post(there, content=content, headers=headers)
+        assert (answer.status_code, answer.json()["error"]) == (400, "malformed"), content
+    assert client.post(there, content=iter([b"a=1"])).status_code == 400, "of unknown length"
+    assert client.post(there, json={}).status_code == 200
+
+
+def test_the_stream_of_a_revoked_token_ends() -> None:
+    with closing(open_store(":memory:")) as store:
+        kept, gone = (
+            {"authorization": f"Bearer {issue(store, name, 'admin')}"} for name in ("kept", "gone")
+        )
+        with served(store) as client:
+            assert client.put(HERE, json=PRICES, headers=kept).status_code == 201
+            with client.stream("GET", f"{HERE}/stream", headers=gone) as stream:
+                assert stream.status_code == 200
+                began = time.monotonic()
+                store.revoke_token("gone")
+                assert b"".join(stream.iter_raw()) == b""
+                assert time.monotonic() - began < 3.0, "half a second, and a busy machine"
+
+
+def _run(*words: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "continuarm", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def test_what_cannot_be_listened_on_is_refused_before_an_address_is_said(tmp_path: Path) -> None:
+    store = tmp_path / "shop.db"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        tried = {
+            ("serve", "--port", "99999"): "from 0 to 65535",
+            ("demo", "--port", "99999"): "from 0 to 65535",
+            ("serve", "--port", port): f"must be free, but {port} is taken",
+            ("serve", "--port", "0", "--host", "no.invalid"): "an address of this machine",
+            ("serve", "--port", "0", "--host", "0.0.0.0"): "without tokens",
+        }
+        for words, expected in tried.items():
+            options = [] if words[0] == "demo" else ["--store", str(store)]
+            done = _run(*words, *options)
+            assert done.returncode == 2, done
+            assert expected in done.stderr
+            assert "http://" not in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("path", ["/v1/experiments", "/healthz", "/openapi.json", "/nowhere"])

@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from continuarm.cli.parameters import WholeNumber
+from continuarm.cli.parameters import PORT, WholeNumber
 
 __all__ = ["demo"]
 
@@ -17,7 +17,7 @@ __all__ = ["demo"]
 @click.option(
     "--speed", type=float, default=1.0, show_default=True, help="Times 25 decisions a second."
 )
-@click.option("--port", type=WholeNumber(1), default="8080", show_default=True, help="Its port.")
+@click.option("--port", type=PORT, default="8080", show_default=True, help="Its port; 0: any.")
 @click.option("--seed", type=WholeNumber(0), default="0", show_default=True, help="Of the world.")
 def demo(decisions: int | None, speed: float, port: int, seed: int) -> None:
     """Watch 80 stores learn the prices of three orange juices, in a browser."""

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import click
 
-__all__ = ["Side", "SideOfBox", "WholeNumber"]
+__all__ = ["PORT", "Side", "SideOfBox", "WholeNumber"]
 
 
 class WholeNumber(click.ParamType[int]):
@@ -12,18 +12,22 @@ class WholeNumber(click.ParamType[int]):
 
     name = "number"
 
-    def __init__(self, least: int) -> None:
-        self.least = least
+    def __init__(self, least: int, most: int = 2**53) -> None:
+        self.least, self.most = least, most
 
     def convert(self, value: Any, param: Any, ctx: Any) -> int:
         """Parse the text."""
         try:
             number = float(value)
-            if number == int(number) and self.least <= number <= 2**53:
+            if number == int(number) and self.least <= number <= self.most:
                 return int(value) if str(value).isdigit() else int(number)
         except (ValueError, OverflowError):
             pass
-        self.fail(f"a whole number >= {self.least} is needed, but got {value!r}", param, ctx)
+        rule = f">= {self.least}" if self.most == 2**53 else f"from {self.least} to {self.most}"
+        self.fail(f"a whole number {rule} is needed, but got {value!r}", param, ctx)
+
+
+PORT = WholeNumber(0, 65535)
 
 
 class Side(NamedTuple):

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from continuarm.cli.parameters import WholeNumber
+from continuarm.cli.parameters import PORT, WholeNumber
 from continuarm.cli.stores import opened, store_option
 
 __all__ = ["serve", "token"]
@@ -13,7 +13,7 @@ __all__ = ["serve", "token"]
 @click.command("serve")
 @store_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", type=WholeNumber(1), default="8080", show_default=True, help="Its port.")
+@click.option("--port", type=PORT, default="8080", show_default=True, help="Its port; 0: any.")
 @click.option(
     "--workers",
     type=WholeNumber(1),
@@ -48,7 +48,7 @@ __all__ = ["serve", "token"]
     "origins",
     multiple=True,
     metavar="https://…",
-    help="An origin whose pages browsers may let read answers; may be given several times.",
+    help="An origin whose pages may ask and read answers; may be given several times.",
 )
 @click.option("--log-contexts", is_flag=True, help="Log what was asked for, contexts included.")
 def serve(store: str, **options: Any) -> None:
@@ -58,9 +58,10 @@ def serve(store: str, **options: Any) -> None:
     """
     from continuarm.service.serving import serve
 
-    where = f"http://{options['host']}:{options['port']}"
-    click.echo(f"{where}, store {store}; Ctrl-C ends it", err=True)
-    serve(store, **options)
+    def say(address: str) -> None:
+        click.echo(f"{address}, store {store}; Ctrl-C ends it", err=True)
+
+    serve(store, say=say, **options)
 
 
 @click.group("token")

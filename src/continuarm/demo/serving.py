@@ -1,6 +1,5 @@
 """The service in a thread of this process, on a store that is gone afterwards."""
 
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
 
-from continuarm.errors import ContinuarmError, MissingExtraError, SettingsError
+from continuarm.errors import ContinuarmError, MissingExtraError
 
 try:
     import httpx
@@ -22,6 +21,7 @@ except ImportError as error:
     ) from error
 
 from continuarm.service.experiments import Experiments
+from continuarm.service.listening import bound
 from continuarm.store import open_store
 
 __all__ = ["served"]
@@ -33,7 +33,7 @@ PATIENCE = 60.0  # seconds
 @contextmanager
 def served(port: int) -> Iterator[httpx.Client]:
     """A client of a service that answers on this port; at the end nothing is left of it."""
-    with TemporaryDirectory(prefix="continuarm-demo-") as folder, _bound(port) as bound:
+    with TemporaryDirectory(prefix="continuarm-demo-") as folder, bound(HOST, port) as found:
         app = application(Experiments(open_store(Path(folder) / "demo.db")), log=lambda line: None)
         config = uvicorn.Config(
             app,
@@ -43,26 +43,16 @@ def served(port: int) -> Iterator[httpx.Client]:
             timeout_graceful_shutdown=1,  # a page that looks on is not waited for
         )
         server = uvicorn.Server(config)
-        thread = Thread(target=server.run, kwargs={"sockets": [bound]}, name="demo", daemon=True)
+        thread = Thread(target=server.run, kwargs={"sockets": [found]}, name="demo", daemon=True)
         thread.start()
         try:
-            with httpx.Client(base_url=f"http://{HOST}:{port}", timeout=300.0) as client:
+            url = f"http://{HOST}:{found.getsockname()[1]}"
+            with httpx.Client(base_url=url, timeout=300.0) as client:
                 _wait_for(client)
                 yield client
         finally:
             server.should_exit = True
             thread.join(PATIENCE)
-
-
-def _bound(port: int) -> socket.socket:
-    found = socket.socket()
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        found.bind((HOST, port))
-    except OSError:
-        found.close()
-        raise SettingsError(f"`port` must be free, but {port} is taken") from None
-    return found
 
 
 def _wait_for(client: httpx.Client) -> None:

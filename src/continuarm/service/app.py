@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from continuarm.errors import ContinuarmError
 from continuarm.service import messages, page
+from continuarm.service.browsers import Browsers
 from continuarm.service.deciding import Deciding
 from continuarm.service.experiments import Experiments
 from continuarm.service.happening import Happening
@@ -55,16 +56,16 @@ def application(
 
     rate : requests per second of one token.
     log_contexts : whether the log says what was asked for.
-    origins : of pages of others that browsers may let read answers.
+    origins : of pages of others that may ask, and read answers.
     """
     said = Said(experiments)
+    door, metrics = Doorkeeper(experiments.store, rate), Metrics(experiments)
     operations = [
         *Deciding(experiments).operations(ONE),  # first, because they are looked for in order
         *Looking(experiments, said).operations(MANY, ONE),
-        *Happening(experiments).operations(ONE),
+        *Happening(experiments, door).operations(ONE),
         *Steering(experiments, said).operations(ONE),
     ]
-    door, metrics = Doorkeeper(experiments.store, rate), Metrics(experiments)
     lines = Lines(log, log_contexts)
     routes = []
     for op in operations:
@@ -76,7 +77,10 @@ def application(
         routes=[*routes, *page.routes(), *health.routes()],
         lifespan=health.life,
         exception_handlers=handlers,
-        middleware=_for_pages_of(origins) if origins else None,
+        middleware=[
+            *(_for_pages_of(origins) if origins else ()),
+            Middleware(Browsers, door, lines, origins),
+        ],
     )
 
 

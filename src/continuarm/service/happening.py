@@ -16,6 +16,7 @@ from continuarm.service.http import HEADERS, encode
 from continuarm.service.operations import Operation
 from continuarm.service.queries import whole_of
 from continuarm.service.running import Running
+from continuarm.service.tokens import Doorkeeper
 from continuarm.store.records import Record
 
 __all__ = ["Happening"]
@@ -28,8 +29,8 @@ BEAT = 15.0  # seconds after which a stream that is silent says that it lives
 class Happening:
     """The ledger of an experiment, as others may read it."""
 
-    def __init__(self, experiments: Experiments) -> None:
-        self._experiments = experiments
+    def __init__(self, experiments: Experiments, door: Doorkeeper) -> None:
+        self._experiments, self._door = experiments, door
 
     def operations(self, one: str) -> list[Operation]:
         """One: the path of an experiment."""
@@ -52,13 +53,15 @@ class Happening:
         """What happens from now on."""
         running = await self._experiments.running(request)
         after = whole_of(request, "after", running.replica.position)
-        lines = self._lines(running, after)
+        lines = self._lines(running, after, request.headers.get("authorization"))
         return StreamingResponse(lines, 200, HEADERS, "text/event-stream")
 
-    async def _lines(self, running: Running, after: int) -> AsyncIterator[bytes]:
+    async def _lines(
+        self, running: Running, after: int, token: str | None
+    ) -> AsyncIterator[bytes]:
         """Events as they are folded; a comment now and then, so that a lost reader is noticed."""
         silent = 0.0
-        while not (running.is_closed or self._experiments.is_stopping):
+        while self._goes_on(running, token):
             if running.replica.position <= after:
                 await asyncio.sleep(GLANCE)  # no thread waits for a reader
                 silent += GLANCE
@@ -70,6 +73,10 @@ class Happening:
             if silent >= BEAT:
                 yield b": still here\n\n"
                 silent = 0.0
+
+    def _goes_on(self, running: Running, token: str | None) -> bool:
+        over = running.is_closed or self._experiments.is_stopping
+        return not over and self._door.knows(token)
 
 
 def _event(record: Record) -> dict[str, Any]:

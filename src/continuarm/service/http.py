@@ -86,13 +86,15 @@ def to_standard_error(text: str) -> None:
 def endpoint_of(op: Operation, door: Doorkeeper, count: Answered, lines: Lines) -> Any:
     """What answers the requests of an operation."""
 
-    decode: Any = None if op.takes is None else msgspec.json.Decoder(op.takes).decode
+    decode: Any = msgspec.json.Decoder(op.takes or dict).decode
+    looks, bare = op.method == "GET", op.takes is None
 
     async def endpoint(request: HttpRequest) -> Response:
         began, body = time.perf_counter(), None
         try:
             door.let_in(_header(request, b"authorization"), op.scope)
-            body = None if decode is None else decode(await _content(request))
+            if not (looks or (bare and _is_empty(request))):
+                body = decode(await _content(request))
             response: Response = await op.handler(request, body)
         except (ContinuarmError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             response = answered(refusal_of(error), status_of(error))
@@ -113,6 +115,12 @@ def _asked(request: HttpRequest, body: Any) -> dict[str, Any]:
     query = dict(request.query_params)
     asked = msgspec.to_builtins(body) if isinstance(body, Request) else None
     return ({"query": query} if query else {}) | ({"asked": asked} if asked else {})
+
+
+def _is_empty(request: HttpRequest) -> bool:
+    """Whether a request says that it has no body."""
+    length = _header(request, b"content-length") or "0"
+    return length == "0" and _header(request, b"transfer-encoding") is None
 
 
 async def _content(request: HttpRequest) -> bytes:

@@ -36,7 +36,7 @@ class Operation(NamedTuple):
 ALWAYS = (401, 403, 429, 503)
 REFUSED = {
     401: "A token is needed.",
-    403: "The token's scope does not reach so far.",
+    403: "The token's scope does not reach so far, or a page of others asks.",
     400: "The request is not as this page says.",
     404: "There is no such experiment or decision.",
     409: "It conflicts with what was done before.",

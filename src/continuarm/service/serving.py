@@ -1,10 +1,9 @@
 """Serving: the application on an address, in one process or in several that share a store."""
 
-import ipaddress
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 
 from starlette.applications import Starlette
@@ -12,6 +11,7 @@ from starlette.applications import Starlette
 from continuarm.errors import MissingExtraError, SettingsError
 from continuarm.service.app import MOST_A_SECOND, application
 from continuarm.service.experiments import Experiments
+from continuarm.service.listening import bound, is_loopback
 from continuarm.service.running import MAX_BEHIND
 from continuarm.service.stopping import end_well
 from continuarm.store import open_store
@@ -39,16 +39,20 @@ def serve(
     rate: float = MOST_A_SECOND,
     log_contexts: bool = False,
     origins: Sequence[str] = (),
+    say: Callable[[str], None] = lambda address: None,
 ) -> None:
     """Answer until a signal says to stop; what was begun is finished.
 
     host : what others can reach is refused while the store has no tokens.
     rate, log_contexts, origins : see `application`.
+    say : called with the address when nothing is in the way any more.
     """
     if workers > 1 and store == ":memory:":
         raise SettingsError(f"a store in memory has one worker, but got {workers}")
+    with bound(host, port) as free:
+        port = free.getsockname()[1]
     with closing(open_store(store)) as opened:  # what is wrong with it is said at once, and once
-        if not _is_loopback(host) and not opened.tokens():
+        if not is_loopback(host) and not opened.tokens():
             raise SettingsError(
                 "without tokens a server listens on loopback, 127.0.0.1 or ::1, but got "
                 f"{host!r}: make one with `continuarm token create NAME --store {store}`"
@@ -57,6 +61,7 @@ def serve(
     os.environ[STORE], os.environ[MAX_LAG] = store, repr(max_lag)
     os.environ[MAX_LAG_EVENTS], os.environ[MANNER] = str(max_behind), json.dumps(manner)
     end_well()
+    say(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
     run("continuarm.service.serving:_application", host, port, workers)
 
 
@@ -82,10 +87,3 @@ def _application() -> Starlette:
     manner = json.loads(os.environ.get(MANNER, "{}"))
     behind = int(os.environ.get(MAX_LAG_EVENTS, MAX_BEHIND))
     return application(Experiments(store, max_lag=max_lag, max_behind=behind), **manner)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

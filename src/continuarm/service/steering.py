@@ -25,12 +25,12 @@ class Steering:
 
     def operations(self, one: str) -> list[Operation]:
         """One: the path of an experiment."""
-        m, done, wrong = messages, messages.Done, (404, 409, 422)
+        m, done, wrong = messages, messages.Done, (400, 404, 409, 413, 422)
         return [
             Operation("PUT", one, "Make an experiment, or find the same", m.NewExperiment,
                       shown.ExperimentSays, (400, 409, 413, 422), self.put, "admin"),
             Operation("DELETE", one, "Archive an experiment: nothing is decided in it any more",
-                      None, done, (404,), self.archive, "admin"),
+                      None, done, (400, 404, 413), self.archive, "admin"),
             Operation("POST", f"{one}/pause", "Let every decision be the incumbent's", None, done,
                       wrong, self.pause, "admin"),
             Operation("POST", f"{one}/resume", "Decide again", None, done, wrong, self.resume,

@@ -44,11 +44,12 @@ class Doorkeeper:
     """Lets in who has a token; where a store has never had one, everybody.
 
     rate : requests per second of one token, in this process.
+    is_open : whether everybody is let in.
     """
 
     def __init__(self, store: Store, rate: float) -> None:
         self._store, self._rate = store, rate
-        self._is_open, self._tokens = True, list[Token]()
+        self.is_open, self._tokens = True, list[Token]()
         self.look()
         self._left: dict[str, tuple[float, float]] = {}  # requests a token has left, and when
 
@@ -56,12 +57,19 @@ class Doorkeeper:
         """Read the tokens of the store again: one that was revoked is let in no more."""
         self._tokens = self._store.tokens()
         if self._tokens:  # when the last one is revoked, nobody is let in
-            self._is_open = False
+            self.is_open = False
+
+    def knows(self, header: str | None) -> bool:
+        """Whether who was let in with this still would be."""
+        try:
+            return self.is_open or self._found(self._tokens, header) is not None
+        except UnauthorisedError:
+            return False
 
     def let_in(self, header: str | None, scope: str) -> None:
         """Refuse who may not do what needs this scope."""
         name = ""
-        if not self._is_open:
+        if not self.is_open:
             found = self._found(self._tokens, header)
             if SCOPES.index(found.scope) < SCOPES.index(scope):
                 raise ForbiddenError(f"the scope {scope!r} is needed, but got {found.scope!r}")
