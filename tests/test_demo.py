@@ -6,12 +6,14 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
 import pytest
 
 from continuarm.demo.chain import Chain
+from continuarm.demo.ending import Ending
 from continuarm.demo.serving import served
 from continuarm.errors import SettingsError
 from tests.service import free_port
@@ -20,7 +22,9 @@ from tests.service import free_port
 def begun(folder: Path, *options: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "continuarm", "demo", "--speed", "20", *options]
     there = {**os.environ, "TMPDIR": str(folder)}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=there)
+
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=there)
 
 
 def test_it_ends_after_its_decisions_with_a_summary_and_leaves_nothing(tmp_path: Path) -> None:
@@ -34,7 +38,8 @@ def test_it_ends_after_its_decisions_with_a_summary_and_leaves_nothing(tmp_path:
     assert sum(int(n) for n in counts.groups()) == 300
     assert re.search(r"^profit per visitor: \d\d\.\d\d cents lately$", said, re.M)
     assert re.search(r"^against the incumbent: ", said, re.M)
-    best, today = map(float, re.findall(r"(\d+\.\d)%", said))
+    last = said.splitlines()[-1]
+    best, today = map(float, re.findall(r"(\d+\.\d)%", last))
     assert 80.0 < today < best + 10.0 < 110.0
     assert list(tmp_path.iterdir()) == []
 
@@ -43,16 +48,37 @@ def test_ctrl_c_ends_it_with_a_summary_and_leaves_nothing(tmp_path: Path) -> Non
     port = free_port()
     running = begun(tmp_path, "--port", str(port))
     assert running.stdout is not None
+    assert running.stdout.readline().startswith("compiling")
     address = running.stdout.readline().split()[0]
     assert httpx.get(address).text.startswith("<!doctype html>")
     assert len(list(tmp_path.iterdir())) == 1
-    running.send_signal(signal.SIGINT)
-    said, _ = running.communicate(timeout=60)
-    assert running.returncode == 0
+    with httpx.stream("GET", f"{address}/v1/experiments/orange-juice/stream?after=0") as stream:
+        lines = stream.iter_lines()
+        assert next(lines)
+        running.send_signal(signal.SIGINT)
+        assert [*lines][-1] == "", "the stream is ended, not torn"
+    said, wrong = running.communicate(timeout=60)
+    assert (running.returncode, wrong) == (0, "")
     assert "payoffs" in said
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(httpx.ConnectError):
         httpx.get(address)
+
+
+def test_a_ctrl_c_that_was_swallowed_ends_it_at_the_next_look() -> None:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    hook, ending = sys.unraisablehook, Ending()
+    ending.look()
+    try:
+        ending.listen()
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        sys.unraisablehook = hook
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    with pytest.raises(KeyboardInterrupt):
+        ending.look()
 
 
 def test_what_cannot_be_is_said_in_one_line() -> None:
@@ -64,7 +90,7 @@ def test_what_cannot_be_is_said_in_one_line() -> None:
         port = taken.getsockname()[1]
         with (
             pytest.raises(SettingsError, match=f"must be free, but {port} is taken"),
-            served(port),
+            served(port, Ending()),
         ):
             pass
 

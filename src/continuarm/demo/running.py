@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from continuarm.demo.chain import NAME, Chain, Day
+from continuarm.demo.ending import Ending
 from continuarm.demo.serving import served
 
 __all__ = ["demonstrate"]
@@ -19,22 +20,25 @@ LATELY = 1000  # days
 SAY_EVERY = 1.0  # seconds
 
 
-def demonstrate(say: Any, *, port: int, speed: float, decisions: int | None, seed: int) -> None:
+def demonstrate(
+    say: Any, ending: Ending, *, port: int, speed: float, decisions: int | None, seed: int
+) -> None:
     """Let the chain learn its prices until so many decisions are made, or for ever.
 
     say : called with (text, lasting): what is not lasting may be written over.
+    ending : looked at on the way.
     speed : times the pace of 25 decisions a second.
     """
     say("compiling, half a minute the first time …", False)
     chain = Chain(seed)
-    with served(port) as client:
+    with served(port, ending) as client:
         made = client.put(f"/v1/experiments/{NAME}", json=chain.experiment())
         made.raise_for_status()
         say(f"{client.base_url} shows what it learns; Ctrl-C ends it and leaves nothing", True)
         say("pace · profit per visitor, against the incumbent [95 %]; of the best possible", True)
         run = Run(chain, client)
         try:
-            run.go(say, PACE * speed, decisions)
+            run.go(say, ending, PACE * speed, decisions)
         except KeyboardInterrupt:
             pass
         say(run.summary(), True)
@@ -49,10 +53,11 @@ class Run:
         self._ours: deque[Day] = deque(maxlen=LATELY)
         self._asked, self._began = 0, time.monotonic()
 
-    def go(self, say: Any, pace: float, decisions: int | None) -> None:
+    def go(self, say: Any, ending: Ending, pace: float, decisions: int | None) -> None:
         """Ask and tell at this pace."""
         said = -SAY_EVERY
         while decisions is None or self._asked < decisions:
+            ending.look()
             passed = time.monotonic() - self._began
             wanted = int(pace * passed) + 1 - self._asked
             left = wanted if decisions is None else min(wanted, decisions - self._asked)
@@ -104,14 +109,21 @@ class Run:
         if not self._ours:
             return text
         paid, mean, best, _ = np.mean(self._ours, axis=0)
-        return f"{text} · {paid:.2f} ¢/visitor, {self._uplift()}; {mean / best:.1%} of the best"
+        uplift = self._uplift() or "too few to compare"
+        return f"{text} · {paid:.2f} ¢/visitor, {uplift}; {mean / best:.1%} of the best"
 
-    def _uplift(self) -> str:
+    def _uplift(self) -> str | None:
         """How much better it is than the incumbent, by the service's own measurement."""
         found = self._client.get(f"/v1/experiments/{NAME}/uplift").json()["percent"]
         if found is None:
-            return "too few to compare"
+            return None
         return f"{found['estimate']:+.1f} % [{found['low']:+.1f}, {found['high']:+.1f}]"
+
+    def _compared(self) -> str:
+        uplift = self._uplift()
+        if uplift is None:
+            return "not known yet; it waits for more payoffs, ours and the incumbent's"
+        return f"{uplift} over all decisions, 95 % at every look"
 
     def summary(self) -> str:
         """How it has fared."""
@@ -124,7 +136,7 @@ class Run:
             paid, mean, best, today = np.mean(self._ours, axis=0)
             lines += [
                 f"profit per visitor: {paid:.2f} cents lately",
-                f"against the incumbent: {self._uplift()} over all decisions, 95 % at every look",
+                f"against the incumbent: {self._compared()}",
                 f"against the best possible: {mean / best:.1%} of it lately, "
                 f"the incumbent {today / best:.1%}",
             ]

@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
 
+from continuarm.demo.ending import Ending
 from continuarm.errors import ContinuarmError, MissingExtraError
 
 try:
@@ -31,16 +32,17 @@ PATIENCE = 60.0  # seconds
 
 
 @contextmanager
-def served(port: int) -> Iterator[httpx.Client]:
+def served(port: int, ending: Ending) -> Iterator[httpx.Client]:
     """A client of a service that answers on this port; at the end nothing is left of it."""
     with TemporaryDirectory(prefix="continuarm-demo-") as folder, bound(HOST, port) as found:
-        app = application(Experiments(open_store(Path(folder) / "demo.db")), log=lambda line: None)
+        experiments = Experiments(open_store(Path(folder) / "demo.db"))
+        app = application(experiments, log=lambda line: None)
         config = uvicorn.Config(
             app,
             log_level="error",
             access_log=False,
             server_header=False,
-            timeout_graceful_shutdown=1,  # a page that looks on is not waited for
+            timeout_graceful_shutdown=5,
         )
         server = uvicorn.Server(config)
         thread = Thread(target=server.run, kwargs={"sockets": [found]}, name="demo", daemon=True)
@@ -48,16 +50,18 @@ def served(port: int) -> Iterator[httpx.Client]:
         try:
             url = f"http://{HOST}:{found.getsockname()[1]}"
             with httpx.Client(base_url=url, timeout=300.0) as client:
-                _wait_for(client)
+                _wait_for(client, ending)
                 yield client
         finally:
+            experiments.stop()  # a page that looks on is not waited for
             server.should_exit = True
             thread.join(PATIENCE)
 
 
-def _wait_for(client: httpx.Client) -> None:
+def _wait_for(client: httpx.Client, ending: Ending) -> None:
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
+        ending.look()
         try:
             if client.get("/readyz").status_code == httpx.codes.OK:
                 return
