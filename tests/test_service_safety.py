@@ -14,9 +14,11 @@ from typing import Any
 import httpx
 import pytest
 
+from continuarm.errors import InputError
 from continuarm.service.tokens import SCOPES, issue
 from continuarm.store import open_store
-from tests.service import CUSTOMER, HERE, PRICES, Server, served
+from continuarm.store.records import Experiment
+from tests.service import CUSTOMER, HERE, PRICES, Server, served, until
 
 OPEN = {"/healthz", "/readyz", "/metrics"}  # for who looks after machines
 DECIDING = {"decisions", "payoffs", "forget"}
@@ -230,6 +232,99 @@ def test_what_cannot_be_listened_on_is_refused_before_an_address_is_said(tmp_pat
             assert done.returncode == 2, done
             assert expected in done.stderr
             assert "http://" not in done.stdout + done.stderr
+
+
+def test_an_unknown_token_is_told_what_is_needed(
+    guarded: tuple[httpx.Client, dict[str, str]],
+) -> None:
+    assert guarded[0].get("/v1/experiments").headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize("name", [".", "..", "a/b", "a\\b", " a", "a ", "", "a\n"])
+def test_names_that_are_no_part_of_a_path_are_refused(name: str, tmp_path: Path) -> None:
+    for address in (":memory:", str(tmp_path / "shop.db")):
+        with closing(open_store(address)) as store:
+            with pytest.raises(InputError, match="the name of an experiment must"):
+                store.create(name, "{}")
+            with pytest.raises(InputError, match="the name of a token must"):
+                issue(store, name, "read")
+            with pytest.raises(InputError, match="the name of an experiment must"):
+                store.adopt(Experiment(name, "{}"), [], [])
+            assert store.experiments() == []
+
+
+@pytest.fixture
+def one() -> Iterator[httpx.Client]:
+    with closing(open_store(":memory:")) as store, served(store) as client:
+        assert client.put(HERE, json=PRICES).status_code == 201
+        yield client
+
+
+def test_a_refusal_names_its_field_and_its_rule(one: httpx.Client) -> None:
+    asked = {"context": CUSTOMER, "key": "\0"}
+    torn = one.post(f"{HERE}/decisions", json=asked)
+    assert (torn.status_code, torn.json()["field"]) == (422, "key")
+    several = {"contexts": [CUSTOMER, CUSTOMER], "keys": ["\0", "good"]}
+    first, second = one.post(f"{HERE}/decisions", json=several).json()["decisions"]
+    assert (first["refused"]["field"], "id" in second) == ("key", True)
+    unknown = one.post(f"{HERE}/bins/99/freeze")
+    assert (unknown.status_code, unknown.json()["error"]) == (404, "unknown-bin")
+    assert "bins()" not in unknown.text
+    before = one.get(f"{HERE}/events", params={"after": -1})
+    assert "a whole number from 0 on" in before.json()["message"]
+    assert before.json()["message"].endswith("but got '-1'")
+
+
+def test_uplift_names_the_decision_that_is_waited_for_as_answers_do(one: httpx.Client) -> None:
+    first = one.post(f"{HERE}/decisions", json={"context": CUSTOMER}).json()["id"]
+    second = one.post(f"{HERE}/decisions", json={"context": CUSTOMER}).json()["id"]
+    one.post(f"{HERE}/payoffs", json={"id": second, "payoff": 1.0})
+    until(lambda: f"until decision {first}," in one.get(f"{HERE}/uplift").json()["text"])
+
+
+def test_what_is_archived_stays_so(one: httpx.Client) -> None:
+    assert one.delete(HERE).status_code == 200
+    again = one.put(HERE, json=PRICES)
+    assert (again.status_code, again.json()["error"]) == (409, "conflict")
+    asked = one.post(f"{HERE}/decisions", json={"context": CUSTOMER})
+    assert (asked.status_code, asked.json().get("field")) == (409, None)
+
+
+def test_a_clock_is_there_from_the_beginning_or_never(one: httpx.Client) -> None:
+    answer = one.put(HERE, json=PRICES | {"options": {"share": 0.1, "start": [4.0]}})
+    assert answer.status_code == 409
+    words = "ttl_seconds given before and not given now (from the beginning or never)"
+    assert words in answer.json()["message"]
+    assert "has_clock" not in answer.text
+
+
+def test_a_new_store_is_said_and_a_failure_leaves_none(tmp_path: Path) -> None:
+    store, lines = tmp_path / "typo.db", tmp_path / "lines"
+    for text, expected in [
+        ("{", "line 1 must be as it was exported, but is not JSON"),
+        ("[]", "line 1 must be as it was exported, but is no object"),
+        ("{}", "line 1 must be as it was exported, but has no 'continuarm'"),
+    ]:
+        lines.write_text(text)
+        done = _run("import", str(lines), "--store", str(store))
+        assert (done.returncode, expected in done.stderr) == (2, True), done.stderr
+        assert list(tmp_path.iterdir()) == [lines]
+    done = _run("token", "create", "", "--store", str(store))
+    assert "the name of a token must" in done.stderr
+    assert list(tmp_path.iterdir()) == [lines]
+    made = _run("token", "create", "shop", "--store", str(store))
+    assert made.stderr == f"{store} is a new store\n"
+    again = _run("token", "create", "till", "--store", str(store))
+    assert (again.returncode, again.stderr) == (0, "")
+
+
+def test_a_purge_of_the_future_is_refused(tmp_path: Path) -> None:
+    store = tmp_path / "shop.db"
+    with closing(open_store(store)) as opened, served(opened) as client:
+        assert client.put(HERE, json=PRICES).status_code == 201
+    done = _run("purge", "prices", "--before", "2999-01-01", "--store", str(store))
+    assert done.returncode == 2
+    assert "must be a time that has passed, but got 2999-01-01" in done.stderr
 
 
 @pytest.mark.parametrize("path", ["/v1/experiments", "/healthz", "/openapi.json", "/nowhere"])

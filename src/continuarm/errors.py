@@ -2,7 +2,8 @@
 
     ContinuarmError
     ├── InputError (ValueError)      a context, decision or payoff that breaks its rule
-    │   └── KeyConflictError         a client's key that was given with something else before
+    │   ├── KeyConflictError         a client's key that was given with something else before
+    │   └── UnknownBinError          a bin that was never made
     ├── SettingsError (ValueError)   an option of a policy, a problem or a run that breaks its rule
     ├── ProblemError (ValueError)    a problem whose functions do not do what they promise
     ├── PolicyError (ValueError)     a policy or a start of your own that breaks its promise
@@ -41,6 +42,7 @@ __all__ = [
     "StepWarning",
     "StoreError",
     "UnavailableError",
+    "UnknownBinError",
     "UnknownDecisionError",
     "UnknownExperimentError",
 ]
@@ -61,6 +63,10 @@ class InputError(ContinuarmError, ValueError):
 
 class KeyConflictError(InputError):
     """A client's key was given with something else before."""
+
+
+class UnknownBinError(InputError):
+    """A bin was never made."""
 
 
 class SettingsError(ContinuarmError, ValueError):

@@ -11,13 +11,18 @@ import click
 
 from continuarm.cli.stores import opened, store_option
 
-__all__ = ["experiments", "export", "import_", "utc"]
+__all__ = ["events", "experiments", "export", "import_", "utc"]
 
 
 def utc(seconds: float) -> str:
     """A time as people write it."""
     found = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
     return found.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def events(count: int) -> str:
+    """So many events."""
+    return "1 event" if count == 1 else f"{count:,} events"
 
 
 @click.command("experiments")
@@ -99,7 +104,7 @@ def import_(file: str, name: str | None, store: str) -> None:
 
     with _read(file) as lines, opened(store, make=True) as ledgers:
         found = read_lines(ledgers, lines, name)
-    click.echo(f"{found.name}: {found.head:,} events")
+    click.echo(f"{found.name}: {events(found.head)}")
 
 
 @contextlib.contextmanager

@@ -20,6 +20,7 @@ AT_ONCE = 1000  # in a batch
 BY_WORD: dict[str, type[errors.ContinuarmError]] = {
     "closed-before": errors.AlreadyToldError,
     "expired": errors.ExpiredDecisionError,
+    "unknown-bin": errors.UnknownBinError,
     "unknown-decision": errors.UnknownDecisionError,
     "unknown-experiment": errors.UnknownExperimentError,
     "conflict": errors.ExperimentConflictError,

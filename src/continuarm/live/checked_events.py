@@ -11,7 +11,7 @@ import numpy as np
 
 from continuarm.core import numbered_bins
 from continuarm.core.state import SERIALS
-from continuarm.errors import InputError, UnknownDecisionError
+from continuarm.errors import InputError, UnknownBinError, UnknownDecisionError
 from continuarm.live.changing import check_options
 from continuarm.live.events import (
     BEST,
@@ -95,7 +95,7 @@ def check_bin(life: Life, bin_: Any) -> None:
     if not 1 <= bin_ <= state.counts[SERIALS]:
         made = int(state.counts[SERIALS])
         known = f"from 1 to {made}" if made else "made by a first payoff, which is not told yet"
-        raise InputError(f"`bin` must be one of `bins()`, {known}, but got {bin_}")
+        raise UnknownBinError(f"`bin` must be one that is there, {known}, but got {bin_}")
     after = [str(number) for number in numbered_bins.successors(pcfg, state, bin_)]
     more = f" and {len(after) - SHOWN:,} more" if len(after) > SHOWN else ""
     raise InputError(

@@ -5,9 +5,9 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
-from continuarm.service.http import Lines, answered
+from continuarm.service.http import Lines, refused
 from continuarm.service.listening import is_loopback
-from continuarm.service.refusals import refusal_of, status_of
+from continuarm.service.refusals import status_of
 from continuarm.service.tokens import Doorkeeper, ForbiddenError
 
 __all__ = ["Browsers"]
@@ -34,7 +34,7 @@ class Browsers:
         except ForbiddenError as error:
             line = {"method": scope["method"], "path": scope["path"], "status": status_of(error)}
             self._lines.add({**line, "ms": 0.0})
-            await answered(refusal_of(error), status_of(error))(scope, receive, send)
+            await refused(error)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 

@@ -88,8 +88,7 @@ async def _decided(
 ) -> list[messages.Answer | ContinuarmError]:
     """For each context a decision, or why there is none."""
     contexts, names = clipped(running.context, given) if running.clips else (given, None)
-    with about("within"):
-        found = await running.ask(contexts, within, keys)
+    found = await running.ask(contexts, within, keys)
     return [
         _labelled(running, one, contexts[k])
         if isinstance(one, ContinuarmError)
@@ -106,7 +105,7 @@ def _labelled(running: Running, error: ContinuarmError, context: Any) -> Continu
     """The same, with the field that it is about: limits may leave nothing for a good context."""
     if isinstance(error, KeyConflictError):
         error.field = "key"
-    elif isinstance(error, InputError):
+    elif isinstance(error, InputError) and error.field is None:
         try:
             running.context.point(context)
             error.field = "within"

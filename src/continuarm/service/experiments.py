@@ -24,6 +24,7 @@ from continuarm.service.messages import Edges, NewExperiment
 from continuarm.service.running import MAX_BEHIND, Running
 from continuarm.sets import Polytope
 from continuarm.store.protocol import Store
+from continuarm.store.rules import appendable
 
 __all__ = ["Experiments", "changeable"]
 
@@ -55,11 +56,13 @@ class Experiments:
 
     def create(self, name: str, new: NewExperiment) -> bool:
         """Make an experiment, or find the same; whether it is new."""
-        known = {experiment.name for experiment in self.store.experiments()}
+        known = {experiment.name: experiment for experiment in self.store.experiments()}
         if name not in known and len(known) >= self._most:
             raise ExperimentConflictError(
                 f"a service has at most {self._most} experiments, but has {len(known)} already"
             )
+        if name in known:
+            appendable(known[name])
         begun(policy_of(new), self.store, name, **_more(new))
         return name not in known
 

@@ -26,6 +26,7 @@ __all__ = [
     "answered",
     "encode",
     "endpoint_of",
+    "refused",
     "to_standard_error",
 ]
 
@@ -42,6 +43,7 @@ Log = Callable[[str], None]
 Answered = Callable[[int, float], None]  # with this status, in so many milliseconds
 RAW = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 RAW.append((b"content-type", JSON.encode()))
+UNAUTHORISED = 401
 SOON = 0.05  # seconds until lines of log are written
 
 
@@ -56,6 +58,14 @@ class _Answer(Response):
 def answered(message: Any, status: int = 200) -> Response:
     """A message as an answer."""
     return _Answer(encode(message), status)
+
+
+def refused(error: Exception) -> Response:
+    """An error as an answer."""
+    response = answered(refusal_of(error), status_of(error))
+    if response.status_code == UNAUTHORISED:
+        response.raw_headers.append((b"www-authenticate", b"Bearer"))
+    return response
 
 
 class Lines:
@@ -97,7 +107,7 @@ def endpoint_of(op: Operation, door: Doorkeeper, count: Answered, lines: Lines) 
                 body = decode(await _content(request))
             response: Response = await op.handler(request, body)
         except (ContinuarmError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-            response = answered(refusal_of(error), status_of(error))
+            response = refused(error)
         except ClientDisconnect:
             response = answered(Refusal("malformed", "the body must come whole"), 400)
         took = round(1000.0 * (time.perf_counter() - began), 3)

@@ -38,7 +38,7 @@ REFUSED = {
     401: "A token is needed.",
     403: "The token's scope does not reach so far, or a page of others asks.",
     400: "The request is not as this page says.",
-    404: "There is no such experiment or decision.",
+    404: "There is no such experiment, decision or bin.",
     409: "It conflicts with what was done before.",
     413: "The request is too large.",
     422: "A value breaks its rule.",

@@ -36,7 +36,8 @@ def whole_of(request: HttpRequest, name: str, default: int, most: int | None = N
     text = request.query_params.get(name, str(default))
     with about(name):
         if not (text.isascii() and text.isdecimal()) or len(text) > DIGITS:
-            raise InputError(f"`{name}` must be a whole number, but got {text!r}")
+            rule = f"a whole number from 0 on, of at most {DIGITS} digits"
+            raise InputError(f"`{name}` must be {rule}, but got {text!r}")
         if most is not None and not 1 <= int(text) <= most:
             raise InputError(f"`{name}` must be from 1 to {most}, but got {text!r}")
     return int(text)

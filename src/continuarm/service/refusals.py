@@ -31,6 +31,7 @@ TABLE: tuple[tuple[type[Exception], int, str], ...] = (
     (errors.UnavailableError, 503, "unavailable"),
     (errors.StoreError, 503, "unavailable"),
     (errors.KeyConflictError, 409, "key-conflict"),
+    (errors.UnknownBinError, 404, "unknown-bin"),
     (errors.InputError, 422, "invalid"),
     (errors.SettingsError, 422, "invalid"),
     (errors.ContinuarmError, 500, "failed"),

@@ -18,9 +18,11 @@ from continuarm.live.decision import Decision
 from continuarm.live.gate import Gate
 from continuarm.live.limits import Within, within_of
 from continuarm.live.policy import Policy
+from continuarm.service.fields import about
 from continuarm.service.groups import Together
 from continuarm.store.protocol import Store
 from continuarm.store.records import Entry, Outcome
+from continuarm.store.rules import storable
 
 __all__ = ["MAX_BEHIND", "Running"]
 
@@ -140,13 +142,22 @@ class Running:
     ) -> list[Decision | ContinuarmError]:
         """A decision for each context, or why there is none."""
         self.refuse_if_behind()
-        limits = None if within is None else within_of(within, self.decision)
-        answers: list[Any] = [_tried(self.context.array, context) for context in contexts]
+        with about("within"):
+            limits = None if within is None else within_of(within, self.decision)
+        pairs = zip(contexts, keys, strict=True)
+        answers: list[Any] = [_tried(self._point, context, key) for context, key in pairs]
         wanted = [k for k, point in enumerate(answers) if not isinstance(point, ContinuarmError)]
         found = await self._together.do([Wish(answers[k], limits, keys[k]) for k in wanted])
         for k, answer in zip(wanted, found, strict=True):
             answers[k] = answer
         return answers
+
+    def _point(self, context: Any, key: str | None) -> Array:
+        """A context as numbers, if the store can take what comes with it."""
+        if key is not None:
+            with about("key"):
+                storable(key)
+        return self.context.array(context)
 
     async def close_all(self, written: Sequence[Written]) -> list[ContinuarmError | None]:
         """Close decisions; for each, why it could not be, if so."""

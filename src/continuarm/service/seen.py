@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from continuarm.box import Box
+from continuarm.ledger.entries import text_of
 from continuarm.live.decision import Bin
 from continuarm.live.diagnosis.findings import Findings
 from continuarm.live.policy import Policy
@@ -83,7 +84,10 @@ def _mean(rows: list[tuple[Any, ...]], least: float) -> shown.Mean | None:
 
 
 def uplift_seen(found: Uplift) -> shown.UpliftSays:
-    """How much better it is than the incumbent."""
+    """How much better it is than the incumbent; decisions have the names that answers have."""
+    text, awaited = str(found), found.awaited
+    if awaited is not None:
+        text = text.replace(f"decision {awaited.id},", f"decision {text_of(awaited.id)},")
     return shown.UpliftSays(
         _between(found.per_decision),
         _between(found.percent),
@@ -91,7 +95,7 @@ def uplift_seen(found: Uplift) -> shown.UpliftSays:
         found.incumbents,
         found.waiting,
         found.confidence,
-        str(found),
+        text,
     )
 
 

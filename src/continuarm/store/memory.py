@@ -187,7 +187,7 @@ class MemoryStore:
     def add_token(self, token: Token) -> None:
         """See `Store`."""
         with self._changed:
-            if named(token.name) in self._tokens:
+            if named(token.name, "a token") in self._tokens:
                 raise token_taken(token.name)
             self._tokens[token.name] = token
 

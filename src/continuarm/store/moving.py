@@ -61,8 +61,19 @@ def _parts(lines: Iterable[str]) -> Iterator[Experiment | Record | Snapshot]:
             yield _part(json.loads(line, parse_constant=_refuse), first=number == 1)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InputError(
-                f"line {number} must be as it was exported, but got {error!r}"
+                f"line {number} must be as it was exported, but {_in_words(error)}"
             ) from None
+
+
+def _in_words(error: Exception) -> str:
+    """What is wrong with a line."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"is not JSON: {error.msg}, at character {error.pos + 1}"
+    if isinstance(error, KeyError):
+        return f"has no {error}"
+    if isinstance(error, AttributeError | TypeError):
+        return "is no object with the fields of an export"
+    return f"got {error}"
 
 
 def _refuse(constant: str) -> NoReturn:

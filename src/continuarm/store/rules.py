@@ -25,13 +25,19 @@ __all__ = [
 
 LONGEST_NAME = 100
 MOST = 2**62
+FROM_THE_BEGINNING = {"has_clock": "ttl_seconds", "has_max_move": "max_move"}
 
 
-def named(name: str) -> str:
-    """A name of an experiment."""
+def named(name: str, of: str = "an experiment") -> str:
+    """A name that also is part of a path."""
     if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
         raise InputError(
-            f"the name of an experiment must have 1 to {LONGEST_NAME} characters that print, "
+            f"the name of {of} must have 1 to {LONGEST_NAME} characters that print, "
+            f"but got {name!r}"
+        )
+    if name in (".", "..") or name != name.strip() or "/" in name or "\\" in name:
+        raise InputError(
+            f"the name of {of} must be without / and \\ and spaces around it, and not . or .., "
             f"but got {name!r}"
         )
     return name
@@ -80,8 +86,15 @@ def _difference(kept: str, given: str) -> str:
     with suppress(ValueError, AttributeError):
         before, after = json.loads(kept), json.loads(given)
         names = sorted(k for k in before | after if before.get(k) != after.get(k))
-        return ", ".join(f"{k} {before.get(k)} before and {after.get(k)} now" for k in names)
+        return ", ".join(_changed(name, before.get(name), after.get(name)) for name in names)
     return f"{kept} before and {given} now"
+
+
+def _changed(name: str, before: object, after: object) -> str:
+    if name not in FROM_THE_BEGINNING:
+        return f"{name} {before} before and {after} now"
+    had, has = ("given" if one else "not given" for one in (before, after))
+    return f"{FROM_THE_BEGINNING[name]} {had} before and {has} now (from the beginning or never)"
 
 
 def appendable(experiment: Experiment) -> Experiment:

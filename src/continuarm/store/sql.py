@@ -337,7 +337,7 @@ class SqlStore:
 
     def add_token(self, token: Token) -> None:
         """See `Store`."""
-        named(token.name)
+        named(token.name, "a token")
         with self.database.writing() as session:
             added = session.run(
                 "INSERT INTO tokens (name, scope, hashed, created) VALUES (?, ?, ?, ?) "
