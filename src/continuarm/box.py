@@ -187,7 +187,7 @@ class Box:
     def array(self, value: ArrayLike | Mapping[str, float]) -> Array:
         """A value given as sequence or array, or by name, as a new array."""
         listed = self._listed(value) if type(value) is dict else value
-        if isinstance(listed, list):
+        if isinstance(listed, list) and all(type(one) in (float, int) for one in listed):
             try:
                 point = np.array(listed)
                 if point.dtype is FLOAT and point.shape == self.low.shape:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from continuarm.box import Box
 from continuarm.core.compiling import Array
 
-__all__ = ["box_in_words", "label_of", "listed", "number_in_words", "plus_minus"]
+__all__ = ["box_in_words", "cut_ends", "label_of", "listed", "number_in_words", "plus_minus"]
 __all__ += ["values_in_words"]
 
 Edges = Sequence[float] | Array
@@ -85,6 +85,16 @@ def values_in_words(values: Edges, box: Box) -> str:
     return ", ".join(f"{name} {number}" for name, number in named)
 
 
+def cut_ends(low: float, high: float, box: Box, i: int) -> tuple[bool, bool]:
+    """Whether edges are inside the box's, below and above; they were scaled, and so rounded.
+
+    >>> cut_ends(0.0, 0.7 * 3, Box([0.0], [2.1]), 0)
+    (False, False)
+    """
+    near = 1e-12 * float(box.span[i]) + 2.0 * math.ulp(box.high[i])
+    return bool(low > box.low[i] + near), bool(high < box.high[i] - near)
+
+
 def box_in_words(low: Edges, high: Edges, box: Box, whole: str = "all contexts") -> str:
     """A part of a box, by the edges that are its own.
 
@@ -98,7 +108,7 @@ def box_in_words(low: Edges, high: Edges, box: Box, whole: str = "all contexts")
     """
     parts = []
     for i, name in enumerate(box.names):
-        bottom, top = low[i] > box.low[i], high[i] < box.high[i]
+        bottom, top = cut_ends(low[i], high[i], box, i)
         span = float(box.span[i])
         ends = number_in_words(float(low[i]), span), number_in_words(float(high[i]), span)
         label = f"{label_of(name, box)}{'' if box.named else ':'}"

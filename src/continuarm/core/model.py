@@ -337,6 +337,7 @@ class Model:
         """The bin of a context, as a box on the unit cube, and the learner's numbers in it."""
         low, high = self.setup.bounds[2 * self.dx :].reshape(2, self.dy)
         centre = (self.recommend(context[None, :], limits)[0] - low) / (high - low)
+        centre = np.minimum(np.maximum(centre, limits.low), limits.high)  # quotients are rounded
         limits = limits._replace(guard=FREE)
         seen = np.zeros(2 * self.dx + 4 * self.dy)
         row, made, _ = self.view(context, limits, low, seen)

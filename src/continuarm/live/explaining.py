@@ -19,6 +19,7 @@ from continuarm.live.in_words import contexts_in_words
 from continuarm.live.limits import Within
 from continuarm.live.shell import Shell
 from continuarm.live.view import View, sizes
+from continuarm.words import cut_ends
 
 __all__ = ["of_context", "of_decision", "start_given"]
 
@@ -147,7 +148,8 @@ def _now(
     if "tried" in found:
         found["tried"] = decision.from_unit(found["tried"]).tolist()
     if "chances" in found:
-        cut = (found["low"] > context.low) | (found["high"] < context.high)
+        ends = zip(found["low"], found["high"], strict=True)
+        cut = [any(cut_ends(*both, context, i)) for i, both in enumerate(ends)]
         names = (context.names, decision.names)
-        found["in_words"] = contexts_in_words(found["chances"], cut.tolist(), *names)
+        found["in_words"] = contexts_in_words(found["chances"], cut, *names)
     return found

@@ -129,6 +129,7 @@ class _Health:
         clock.cancel()
         await asyncio.to_thread(self._experiments.close)
         self._lines.flush()
+        gc.unfreeze()
 
     async def _pass_time(self) -> None:
         while True:
