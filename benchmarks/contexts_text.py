@@ -211,9 +211,9 @@ reason below was seen in the bins; the others are what we take to be the reason.
   Where they enter first, a split, which would have fitted the curvature, too, has less to show.
 - *Several contexts, each bent a little* (`three-of-9`, `jump`). A term enters before the halves
   have shown what they can, and its lead is taken from theirs.
-- *What was learned before a term was looked at* (`one-of-10`, one seed of ten: 3,224 against 287 to
-  911). Degrees 4 and 5 are looked at when 2 and 3 have entered. Earlier payoffs count as if those
-  terms were nothing, and the curvature that they taught stays wrong. To believe them less when the
-  later degrees enter mends that seed and costs `one-of-5` a factor of 1.28 ± 0.14.
+- *What was learned before a term was looked at* (`one-of-10`, one seed of ten: 3,224 against 287
+  to 911). Degrees 4 and 5 are looked at when 2 and 3 have entered. Earlier payoffs count as if
+  those terms were nothing, and the curvature that they taught stays wrong. To believe them less
+  when the later degrees enter mends that seed and costs `one-of-5` a factor of 1.28 ± 0.14.
 - *Products of contexts* (`product-of-two`) gain nothing. There are no terms u_i u_j v: they would
   be dx²/2 candidates. Bins have to say them, as before."""
