@@ -64,7 +64,12 @@ def test_an_experiment_says_how_it_fares(shop: Shop) -> None:
     uplift = policy.uplift()
     assert uplift.per_decision is not None
     assert says["uplift"]["per_decision"] == uplift.per_decision._asdict()
-    assert says["uplift"]["text"] == str(uplift)
+    assert uplift.awaited is not None
+    awaited = f"decision {uplift.awaited.id}"
+    assert awaited in str(uplift)
+    assert says["uplift"]["text"] == str(uplift).replace(
+        awaited, f"decision {uplift.awaited.id:032x}"
+    )
     assert says["context"]["names"] == ["age", "income"]
     assert says["decision"]["spacing"] == [0.05]
     assert says["options"]["start"] == {"constant": [4.0], "by_context": [[0.0, 0.0]]}
