@@ -171,7 +171,9 @@ def test_the_list_has_the_numbers_of_the_api(tab: Tab, service: httpx.Client) ->
         cells = row.locator("td.number").all_inner_texts()
         keys = ("decisions", "payoffs", "open", "late", "lost")
         assert [number(cell) for cell in cells[:5]] == [found["counts"][key] for key in keys]
-        assert row.locator(".pill").text_content() == f"{MARKS[found['health']]}{found['health']}"
+        health = f"{MARKS[found['health']]}{found['health']}"
+        wanted = health if found["counts"]["payoffs"] else "○no payoffs yet"
+        assert row.locator(".pill").text_content() == wanted
         lately, better = found["payoff"]["lately"], found["uplift"]
         if lately is not None:
             check_plus_minus(cells[5], lately)
@@ -326,6 +328,25 @@ def test_a_decision_arrives_without_reload(tab: Tab, service: httpx.Client) -> N
     tab.check()
 
 
+def test_a_payoff_is_shown_however_many_decisions_came_since(
+    tab: Tab, service: httpx.Client
+) -> None:
+    page, path = tab.go("experiments/bids"), "/v1/experiments/bids"
+    first = service.post(f"{path}/decisions", json={"context": {"hour": 1.25}}).json()
+    service.post(f"{path}/decisions", json={"contexts": [[2.5]] * 30})
+    expect(page.locator(".live tbody tr").filter(has_text="hour 2.5")).to_have_count(12)
+    service.post(f"{path}/payoffs", json={"id": first["id"], "payoff": -8.125})
+    row = page.locator(".live tbody tr").first
+    expect(row).to_contain_text("hour 1.25")
+    expect(row.locator("td.number")).to_have_text("−8.125")  # noqa: RUF001
+
+
+def test_an_address_that_is_none_shows_the_list_and_says_so(tab: Tab) -> None:
+    page = tab.go("experiments/%")
+    expect(page.locator("p.note")).to_contain_text("no experiment at the address")
+    expect(page.locator("tbody tr").filter(has_text="prices")).to_be_visible()
+
+
 def test_the_export_is_downloaded_as_the_api_has_it(
     tab: Tab, service: httpx.Client, tmp_path: Path
 ) -> None:
@@ -413,6 +434,17 @@ def test_an_experiment_is_made_in_a_form_that_checks_as_the_api_does(
     wrong = page.locator(".field", has=page.get_by_label("Share")).locator(".error")
     expect(wrong).to_contain_text("`share` must be 0, or from")
     page.get_by_label("Share of the incumbent").fill("0.2")
+    page.get_by_label("Reach").fill("7")
+    page.get_by_role("button", name="Create the experiment").click()
+    wrong = page.locator(".field", has=page.get_by_label("Reach")).locator(".error")
+    expect(wrong).to_contain_text("`0 < reach <= 1.0` must hold")
+    page.get_by_label("Reach").fill("")
+    page.get_by_role("button", name="Add a coordinate").click()
+    fill(decision.nth(1), {"Name": "fine", "Lowest": "5", "Highest": "1"})
+    page.get_by_role("button", name="Create the experiment").click()
+    expect(page.locator("form > .error")).to_contain_text("low < high")
+    expect(decision.locator("[aria-invalid]")).to_have_count(0)
+    decision.nth(1).get_by_role("button").click()
     page.get_by_role("button", name="Create the experiment").click()
     expect(page.get_by_role("heading", name="parking")).to_be_visible()
     tab.forgive_refusals()

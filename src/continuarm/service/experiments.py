@@ -134,8 +134,9 @@ def policy_of(new: NewExperiment) -> Policy:
     try:
         policy: Policy = makes(new.policy, context, decision, **dict[str, Any](new.options))
     except ContinuarmError as error:
-        named = re.match(r"`(\w+)`", str(error))
-        error.field = "options" if named is None else f"options.{named[1]}"
+        rule = re.match(r"`([^`]+)`", str(error))
+        named = OPTIONS.intersection(re.findall(r"\w+", rule[1]) if rule else ())
+        error.field = f"options.{named.pop()}" if len(named) == 1 else "options"
         raise
     return policy
 

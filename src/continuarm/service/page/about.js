@@ -26,10 +26,15 @@ export function binInWords(sides, { low, high }) {
   return parts.filter(Boolean).join(", ") || "all contexts";
 }
 
-const MARKS = { serious: "■", warning: "▲", note: "●", good: "✓", archived: "–", paused: "❚❚" };
+const MARKS = { serious: "■", warning: "▲", note: "●", good: "✓", archived: "–", learning: "○", paused: "❚❚" };
 
 /** A state in one word, with a mark that needs no colour. */
-export const pill = (word) => h(`span.pill.${word}`, h("span", { "aria-hidden": "true" }, MARKS[word]), word);
+export const pill = (word, text = word) => h(`span.pill.${word}`,
+  h("span", { "aria-hidden": "true" }, MARKS[word]), text);
+
+/** Its health; of nothing that was paid, nothing can be good. */
+export const healthOf = ({ health, counts }) => (health === "good" && !counts.payoffs
+  ? pill("learning", "no payoffs yet") : pill(health));
 
 /** Decisions by what became of them. */
 export const countsOf = ({ counts }) => [["Decisions", counts.decisions], ["Payoffs", counts.payoffs],

@@ -1,6 +1,6 @@
 // One experiment: its numbers, what can be done to it, and its views.
 
-import { about, count, countsOf, meansOf, pill, policyOf, sidesOf, upliftOf } from "./about.js";
+import { about, count, countsOf, healthOf, meansOf, pill, policyOf, sidesOf, upliftOf } from "./about.js";
 import { experiment, response, send, until } from "./api.js";
 import { showAsk } from "./ask.js";
 import { showBins } from "./bins.js";
@@ -55,7 +55,7 @@ function fillNumbers(room, found) {
 
 function fillActions(room, state, known, refresh) {
   const { name, found } = known;
-  state.replaceChildren(pill(found.archived ? "archived" : found.health),
+  state.replaceChildren(found.archived ? pill("archived") : healthOf(found),
     ...(found.paused ? [" ", pill("paused")] : []));
   const error = h("p.error", { role: "alert", hidden: true });
   const tried = (work) => async () => {

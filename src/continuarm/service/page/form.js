@@ -8,7 +8,7 @@ const OPTIONS = [
     "the part of decisions that stay as today, so that the uplift can be measured; 0 to 1"],
   ["reach", "Reach", "how far from what is known to be good it may try, as a part of each side; 0.1 if empty"],
   ["max_move", "Largest move",
-    "how far from its reference a decision may be, as a part of each side; anywhere if empty"],
+    "how far from its reference a decision may be, in units of the decision; anywhere if empty"],
   ["ttl_seconds", "Time to live, in seconds", "a decision without a payoff is given up after it"],
   ["ttl", "Time to live, in decisions", "the same, counted in decisions"],
   ["missing", "Payoff of what never came", "what is learned of a decision that was given up; nothing if empty"],
@@ -27,13 +27,13 @@ export async function showForm(room) {
   options.forEach(([key, own]) => places.set(`options.${key}`, own));
   const outside = choice("Contexts outside their box are", [["refuse", "refused"], ["clip", "clipped, and said so"]],
     "refuse", () => {});
-  const error = h("p.error", { role: "alert", hidden: true });
-  const form = h("form", { novalidate: true },
+  const error = h("p.error", { role: "alert", tabindex: "-1", hidden: true });
+  const form = h("form", { novalidate: true }, error,
     h("fieldset", h("legend", "Experiment"), h("div.one", name.element)),
     context.element, decision.element,
     h("fieldset", h("legend", "Limits and options"), h("div.one", rows.element), h("div.choices.apart", outside),
       h("div.options", options.map(([, own]) => own.element))),
-    error, h("div.row", h("button.primary", "Create the experiment"), h("a.button", { href: "#/" }, "Cancel")));
+    h("div.row", h("button.primary", "Create the experiment"), h("a.button", { href: "#/" }, "Cancel")));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     await create();
@@ -56,6 +56,7 @@ export async function showForm(room) {
         place.input.focus();
       } else {
         Object.assign(error, { textContent: message, hidden: false });
+        error.focus();
       }
     }
   }
@@ -120,7 +121,7 @@ function sides(title, role, places, numbers) {
       h("button", { type: "button", "aria-label": `Remove ${row.name.input.value || `${role} ${k + 1}`}`,
         disabled: role === "decision" && rows.length === 1,
         onclick: () => { rows.splice(k, 1); draw(); } }, "Remove"))));
-    for (const key of [...places.keys()]) if (key.startsWith(`${role}.`) && key !== "decision.rows") places.delete(key);
+    for (const key of [...places.keys()]) if (isOfRow(key, role)) places.delete(key);
     rows.forEach((row, k) => ["name", "unit",
       ...numbers].forEach((key) => places.set(key === "start" ? `options.start[${k}]` : `${role}.${MANY[key] ?? key}[${k}]`, row[key])));
   };
@@ -143,10 +144,13 @@ function sides(title, role, places, numbers) {
     ...Object.fromEntries(numbers.map((key) => [key, column(key)])) }) };
 }
 
-/** The field that a refusal is about; of a box that is wrong, the one that its words name. */
+const isOfRow = (key, role) => (key.startsWith(`${role}.`) && key !== "decision.rows")
+  || (role === "decision" && key.startsWith("options.start["));
+
+/** The field that a refusal is about; of a box with one row, the one that its words name; else none. */
 function placeOf({ field: path, message }, places) {
   if (!path) return null;
   const words = message.match(/\w+/g) ?? [];
-  return places.get(path) ?? words.map((word) => places.get(`${path}.${word}[0]`)).find(Boolean)
-    ?? [...places].find(([key]) => key.startsWith(`${path}[`) || key.startsWith(`${path}.`))?.[1];
+  return places.get(path) ?? (places.has(`${path}.names[1]`) ? null
+    : words.map((word) => places.get(`${path}.${word}[0]`)).find(Boolean));
 }

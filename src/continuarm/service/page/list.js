@@ -1,6 +1,6 @@
 // All experiments, with how each fares.
 
-import { countsOf, meansOf, pill, policyOf, upliftOf } from "./about.js";
+import { countsOf, healthOf, meansOf, pill, policyOf, upliftOf } from "./about.js";
 import { get } from "./api.js";
 import { h } from "./dom.js";
 
@@ -9,7 +9,7 @@ const COLUMNS = [["Experiment"], ["Health"], ["Decisions", true], ["Payoffs", tr
   ["Lost", true],
   ["Mean payoff lately", true], ["Against the incumbent", true]];
 
-export async function showList(room, signal) {
+export async function showList(room, signal, note = null) {
   const body = h("tbody");
   const heading = h("div.heading", h("h1", "Experiments"), h("div.actions",
     h("a.button.primary", { href: "#/new" }, "New experiment")));
@@ -23,7 +23,7 @@ export async function showList(room, signal) {
     if (signal.aborted) return;
     const rows = [...experiments.map(row), ...unavailable.map(broken)];
     if (!body.contains(document.activeElement)) body.replaceChildren(...rows); // who stands there keeps the place
-    room.replaceChildren(heading, rows.length ? listing : nothing);
+    room.replaceChildren(heading, ...(note ? [h("p.note", note)] : []), rows.length ? listing : nothing);
   };
   await refresh();
   const again = setInterval(() => document.hidden || listing.contains(document.activeElement) || refresh().catch(() => {}), REFRESH);
@@ -34,7 +34,7 @@ function row(one) {
   const [mean, before] = meansOf(one), [better, range] = upliftOf(one);
   return h("tr", h("td.long", h("a", { href: `#/experiments/${encodeURIComponent(one.name)}` }, one.name),
     h("span.aside", policyOf(one))),
-    h("td", pill(one.paused ? "paused" : one.health)), countsOf(one).map(([, value]) => h("td.number", value)),
+    h("td", one.paused ? pill("paused") : healthOf(one)), countsOf(one).map(([, value]) => h("td.number", value)),
     h("td.number", mean, h("span.aside", before)), h("td.number", better, h("span.aside", range)));
 }
 

@@ -7,22 +7,39 @@ import { showExperiment } from "./experiment.js";
 import { showForm } from "./form.js";
 
 const view = document.getElementById("view");
+const foot = document.querySelector(".foot");
 let leave = () => {};
+
+/** What ± means is said where there is one. */
+const explainErrors = () => { foot.hidden = !view.textContent.includes("±"); };
 
 /** What the part of the address behind # asks for. */
 function route() {
   const [, first, name, part] = location.hash.slice(1).split("/");
   if (first === "new") return { title: "New experiment", show: showForm };
   if (first === "experiments" && name) {
-    const known = decodeURIComponent(name);
+    const known = decoded(name);
+    if (known === null) {
+      const note = `There is no experiment at the address ${location.hash}: these are all.`;
+      return { title: "Experiments", show: (room, signal) => showList(room, signal, note) };
+    }
     return { title: known, show: (room, signal) => showExperiment(room, signal, known, part ?? "") };
   }
   return { title: "Experiments", show: showList };
 }
 
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return null;
+  }
+}
+
 async function go() {
   leave();
   const { title, show } = route();
+  foot.hidden = true;
   const ended = new AbortController();
   leave = () => ended.abort();
   document.title = `${title} · Continuarm`;
@@ -41,6 +58,7 @@ async function go() {
     room.replaceChildren(h("h1", title), trouble(error));
   }
   room.removeAttribute("aria-busy");
+  explainErrors();
   if (ended.signal.aborted) return;
   say(`${title} is shown`);
   if (hadFocus && location.hash) view.focus({ preventScroll: true });
@@ -55,4 +73,5 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   view.focus();
 });
 addEventListener("hashchange", go);
+setInterval(explainErrors, 1000);
 go();

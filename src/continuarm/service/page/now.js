@@ -7,6 +7,8 @@ import { fresh, h } from "./dom.js";
 import { clock, plain, within } from "./numbers.js";
 
 const SHOWN = 12; // decisions at once
+const KEPT = 20_000; // decisions whose payoffs are waited for
+const LATELY = 5000; // milliseconds
 
 export async function showNow(room, known) {
   const over = h("div");
@@ -16,7 +18,7 @@ export async function showNow(room, known) {
   known.live.follow(refresh, 5000);
 }
 
-/** Decisions as they arrive, the newest first; their payoffs when they come. */
+/** Decisions as they arrive, the newest first; one comes up again when its payoff does. */
 function arrivals({ name, context, decision, live }) {
   const shown = [];
   const body = h("tbody");
@@ -27,29 +29,48 @@ function arrivals({ name, context, decision, live }) {
     stop.setAttribute("aria-pressed", String(now));
     stop.textContent = now ? "Go on" : "Hold";
   } }, "Hold");
-  const columns = ["Time", "Decision", "Payoff", "Role", ...(context.length ? ["Context"] : [])];
-  const times = [];
-  live.follow((events) => {
-    const asked = events.filter((event) => event.event === "asked");
-    const now = performance.now();
-    times.push(...asked.map(() => now));
-    while (times.length && now - times[0] > 5000) times.shift();
-    rate.textContent = `${(times.length / 5).toFixed(1)} a second`;
-    if (stop.getAttribute("aria-pressed") === "true") return;
-    const fresh = new Set(asked.map((event) => event.id));
-    shown.unshift(...asked.slice(-SHOWN).reverse().map((event) => ({ event, payoff: null })));
+  const columns = ["Time", "Payoff", "Decision", "Role", ...(context.length ? ["Context"] : [])];
+  const times = [], began = performance.now();
+  const open = new Map(); // those without a payoff, by their id
+  const rowOf = (event) => h("tr",
+    h("td", h("button.link", { type: "button", "aria-label": `Why the decision of ${clock(event.time)}?`,
+      onclick: () => explain(name, event.id) }, clock(event.time))),
+    h("td.number", h("span.note", "open")), h("td.values", said(decision, event.value)), h("td", event.role),
+    context.length ? h("td.values", said(context, event.context)) : null);
+  const raise = (one) => {
+    const at = shown.indexOf(one);
+    if (at >= 0) shown.splice(at, 1);
+    shown.unshift(one);
     shown.length = Math.min(shown.length, SHOWN);
+  };
+  live.follow((events) => {
+    const now = performance.now(), held = stop.getAttribute("aria-pressed") === "true", raised = new Set();
     for (const event of events) {
-      const row = event.event === "asked" ? null : shown.find((one) => one.event.id === event.id);
-      if (row) row.payoff = event.event === "told" ? plain(event.payoff) : event.event;
+      const asked = event.event === "asked", one = asked ? { event, payoff: null } : open.get(event.id);
+      if (!one) continue;
+      if (asked) {
+        times.push(now);
+        open.set(event.id, one);
+        if (open.size > KEPT) open.delete(open.keys().next().value);
+      } else {
+        one.payoff = event.event === "told" ? plain(event.payoff) : event.event;
+        open.delete(event.id);
+      }
+      if (!held) raise(one);
+      raised.add(one);
     }
+    while (times.length && now - times[0] > LATELY) times.shift();
+    const seconds = Math.max(Math.min(now - began, LATELY), 1000) / 1000;
+    rate.textContent = `${(times.length / seconds).toFixed(1)} a second`;
+    for (const one of shown) {
+      one.row ??= rowOf(one.event);
+      if (one.payoff !== null) one.row.querySelector(".number").textContent = one.payoff;
+      one.row.className = raised.has(one) ? "new" : "";
+    }
+    if (held) return;
     nothing.hidden = shown.length > 0;
     listing.hidden = !nothing.hidden;
-    body.replaceChildren(...shown.map(({ event, payoff }) => h("tr", { class: fresh.has(event.id) ? "new" : null },
-      h("td", h("button.link", { type: "button", "aria-label": `Why the decision of ${clock(event.time)}?`,
-        onclick: () => explain(name, event.id) }, clock(event.time))), h("td", said(decision, event.value)),
-        h("td.number", payoff ?? h("span.note", "open")),
-      h("td", event.role), context.length ? h("td", said(context, event.context)) : null)));
+    body.replaceChildren(...shown.map((one) => one.row));
   });
   const listing = h("div.scrolls", { hidden: true, tabindex: "0", role: "region",
     "aria-label": "The last decisions" }, h("table.live", h("caption.unseen", "The last decisions"),

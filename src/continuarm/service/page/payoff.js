@@ -24,7 +24,7 @@ function drawn({ x, expected, error, tried, allowed, best, today }, side) {
   const chart = lines({
     label: `Expected payoff over ${side.label}; the best known is ${within(best, side.span)}`, series, height: 220,
     x: { name: side.label, low: side.low, high: side.high }, y: { name: "expected payoff", ...room(points, tried) },
-    marks: [{ x: today, kind: "theirs" }, { x: best, kind: "ours" }],
+    marks: [{ x: best, kind: "ours" }, { x: today, kind: "theirs" }], // dashes above: both are seen if equal
     read: (k) => [`${side.name} ${within(x[k], side.span)}`, `expected ${text(k)}`, tried[k] ? "tried" : "not tried",
       ...(allowed[k] ? [] : ["not allowed by limits and guards"])],
   });
