@@ -191,7 +191,7 @@ width.
 {cost_table(found).markdown()}
 
 With many contexts, `tell` also turns the candidates' columns, and a model that has grown has more
-coefficients: that is the price of fewer bins. The numbers are of a machine that did other work."""
+coefficients: that is the price of fewer bins."""
 
 
 def _losses(suite: Suite) -> str:
