@@ -180,8 +180,55 @@ def test_an_experiment_without_a_share_has_no_uplift_and_nothing_to_show_yet() -
             new = PRICES | {"options": {}}
             says = client.put(HERE, json=new).json()
             assert says["uplift"] is None
-            assert says["payoff"] == {"beginning": None, "lately": None}
+            assert set(says["payoff"].values()) == {None}
             assert says["health"] == "good"
             assert client.get(f"{HERE}/payoff").json()["x"] == []
             assert client.get(f"{HERE}/history").json() == {"buckets": []}
             assert client.get(f"{HERE}/bins").json() == {"bins": [], "count": 0, "next": None}
+
+
+def test_pages_of_a_walk_are_of_one_moment_and_a_new_walk_is_of_now() -> None:
+    with closing(open_store(":memory:")) as store, served(store) as client:
+        policy = ca.Policy(
+            ca.Box([0], [1], names=["hour"]),
+            ca.Box([0], [1], names=["bid"]),
+            partition=ca.Grid(bins=4),
+            learner=ca.ResponseSurface(),
+            rng=0,
+        )
+        for x in (0.1, 0.4, 0.6):
+            policy.tell(policy.ask([x]), 1.0)
+        shared = ca.share(policy, store, "bids")
+        path, walk = "/v1/experiments/bids/bins", {"most": 1}
+        first = client.get(path, params=walk).json()
+        shared.tell(shared.ask([0.9]), 1.0)
+        until(lambda: client.get("/v1/experiments/bids").json()["counts"]["payoffs"] == 4)
+        second = client.get(path, params=walk | {"after": first["next"]}).json()
+        assert (first["count"], second["count"]) == (3, 3)
+        last = client.get(path, params=walk | {"after": second["next"]}).json()
+        assert (last["count"], last["next"]) == (3, None)
+        again = client.get(path).json()
+        assert (again["count"], len(again["bins"])) == (4, 4)
+
+
+def test_a_policy_has_its_name_or_its_parts_and_a_payoff_its_name_and_unit() -> None:
+    with closing(open_store(":memory:")) as store, served(store) as client:
+        new = NEW | {"payoff": {"name": "profit", "unit": "$"}}
+        assert client.put(HERE, json=new).status_code == 201
+        assert client.put(HERE, json=new).status_code == 200
+        assert client.put(HERE, json=NEW).status_code == 409, "the unit is part of it"
+        says = client.get(HERE).json()
+        assert says["policy"] == "recommended"
+        assert (says["payoff"]["name"], says["payoff"]["unit"]) == ("profit", "$")
+        options = {"memory": 500, "reach": 0.2}
+        client.put("/v1/experiments/drifts", json=PRICES | {"options": options})
+        says = client.get("/v1/experiments/drifts").json()
+        assert says["policy"] == "recommended"
+        assert (says["payoff"]["name"], says["payoff"]["unit"]) == (None, None)
+        box = ca.Box([0], [1])
+        parts = ca.Policy(box, box, partition=ca.Grid(bins=2), learner=ca.ResponseSurface())
+        ca.share(parts, store, "parts")
+        says = client.get("/v1/experiments/parts").json()
+        assert says["policy"] == "Grid × ResponseSurface"
+        wrong = client.put("/v1/experiments/wrong", json=PRICES | {"payoff": {"unit": ""}})
+        assert (wrong.status_code, wrong.json()["field"]) == (400, "payoff.unit")

@@ -5,6 +5,7 @@ import re
 from threading import Lock
 from typing import Any
 
+from msgspec import to_builtins
 from starlette.requests import Request as HttpRequest
 
 from continuarm.box import Box
@@ -163,4 +164,6 @@ def _more(new: NewExperiment) -> dict[str, Any]:
     units = {"context": new.context.units, "decision": new.decision.units}
     given = {which: found for which, found in units.items() if found is not None}
     more |= {"units": given} if given else {}
+    named = {} if new.payoff is None else to_builtins(new.payoff)
+    more |= {"payoff": named} if named else {}
     return more if new.after is None else more | {"after": new.after}

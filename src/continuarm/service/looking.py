@@ -19,6 +19,7 @@ from continuarm.service.operations import Operation
 from continuarm.service.outside import clipped
 from continuarm.service.queries import context_of, numbers_of, whole_of
 from continuarm.service.said import Said
+from continuarm.service.walking import Walks
 
 __all__ = ["Looking"]
 
@@ -30,7 +31,7 @@ class Looking:
     """What changes nothing."""
 
     def __init__(self, experiments: Experiments, said: Said) -> None:
-        self._experiments, self._said = experiments, said
+        self._experiments, self._said, self._walks = experiments, said, Walks()
 
     def operations(self, many: str, one: str) -> list[Operation]:
         """Many: the path of all experiments; one: that of one."""
@@ -83,14 +84,7 @@ class Looking:
         after, most = whole_of(request, "after", 0), whole_of(request, "most", 100, MOST_BINS)
         running = await self._experiments.running(request)
 
-        def found() -> shown.Bins:
-            policy = running.policy()
-            every = policy.bins()
-            later = [one for one in every if one.id > after]
-            page = [seen.bin_seen(policy, one) for one in later[:most]]
-            return shown.Bins(page, len(every), page[-1].id if len(later) > most else None)
-
-        return answered(await asyncio.to_thread(found))
+        return answered(await asyncio.to_thread(self._walks.page, running, after, most))
 
     async def history(self, request: HttpRequest, body: None) -> Response:
         """What was paid over time."""

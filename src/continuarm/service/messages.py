@@ -42,9 +42,17 @@ class Edges(Struct, forbid_unknown_fields=True):
     units: Annotated[list[Text], Meta(max_length=MOST_DIMENSIONS)] | None = None
 
 
+class PayoffNamed(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """What a payoff is, such as "profit per visitor", and its unit, to show."""
+
+    name: Text | None = None
+    unit: Text | None = None
+
+
 class NewExperiment(Struct, forbid_unknown_fields=True):
     """What an experiment is made of; `options` are those of the policy.
 
+    payoff : what a payoff is, and its unit, to show.
     outside : whether a context outside its box is refused, or clipped and said so.
     after : the experiment that this one succeeds: it begins with what that one's payoffs teach.
     """
@@ -53,6 +61,7 @@ class NewExperiment(Struct, forbid_unknown_fields=True):
     decision: Edges
     policy: Text = "recommended"
     options: dict[Text, Any] = {}
+    payoff: PayoffNamed | None = None
     outside: Literal["refuse", "clip"] = "refuse"
     after: Text | None = None
 

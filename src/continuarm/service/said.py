@@ -13,6 +13,7 @@ from continuarm.errors import ContinuarmError, SettingsError
 from continuarm.live.policy import Policy
 from continuarm.service import seen, shown
 from continuarm.service.experiments import Experiments
+from continuarm.service.naming import policy_named
 from continuarm.service.refusals import refusal_of
 from continuarm.service.running import Running
 
@@ -53,13 +54,14 @@ class Said:
         units: dict[str, Any] = settings.get("units", {})
         return shown.ExperimentSays(
             name=found.name,
+            policy=policy_named(policy),
             archived=found.archived,
             paused=policy.paused,
             health=checked.health,
             events=found.head,
             bins=checked.bins,
             counts=_counts(running),
-            payoff=seen.trend_of(policy),
+            payoff=seen.trend_of(policy, settings.get("payoff", {})),
             uplift=_uplift(policy),
             context=seen.box_seen(running.context, units.get("context")),
             decision=seen.box_seen(running.decision, units.get("decision")),

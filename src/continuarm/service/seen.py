@@ -66,11 +66,13 @@ def options_seen(policy: Policy, clips: bool) -> shown.OptionsSay:
     )
 
 
-def trend_of(policy: Policy) -> shown.Trend:
-    """What was paid at the beginning, and lately."""
+def trend_of(policy: Policy, named: dict[str, str]) -> shown.Trend:
+    """What was paid at the beginning, and lately; named: what a payoff is, and its unit."""
     rows = sorted((row[1:] for row in history_table(policy).rows), key=lambda row: row[0])
     part = sum(row[2] for row in rows) / PART
-    return shown.Trend(_mean(rows, part), _mean(rows[::-1], part))
+    return shown.Trend(
+        named.get("name"), named.get("unit"), _mean(rows, part), _mean(rows[::-1], part)
+    )
 
 
 def _mean(rows: list[tuple[Any, ...]], least: float) -> shown.Mean | None:
@@ -117,10 +119,11 @@ def diagnosis_seen(found: Findings) -> shown.Diagnosis:
 
 def bin_seen(policy: Policy, one: Bin) -> shown.BinSays:
     """A bin, and what was learned for its middle."""
-    middle, names = 0.5 * (one.low + one.high), policy.decision.names
-    known = policy.life.explain(middle)
+    middle, names, life = 0.5 * (one.low + one.high), policy.decision.names, policy.life
+    known = life.explain(middle)
     tried, error = known.get("tried"), known.get("peak_error")
-    expected = policy.expected(middle, one.best[None, :])
+    best = policy.decision.to_unit(one.best[None, :])
+    expected = life.model.expected(middle, life.limits, best)  # thousands: nothing to check
     mean, spread = (None, None) if expected is None else expected[0].tolist()
     edges = None if tried is None else policy.decision.from_unit(tried).T.tolist()
     return shown.BinSays(

@@ -61,8 +61,13 @@ class Mean(Struct):
 
 
 class Trend(Struct):
-    """Mean payoffs of the first and the last eighth of all payoffs, the incumbent's included."""
+    """Mean payoffs of the first and the last eighth of all payoffs, the incumbent's included.
 
+    name, unit : what a payoff is, as it was given.
+    """
+
+    name: str | None
+    unit: str | None
     beginning: Mean | None
     lately: Mean | None
 
@@ -116,11 +121,13 @@ class OptionsSay(Struct):
 class ExperimentSays(Struct):
     """An experiment as it is now.
 
+    policy : its name if it has one, else its parts.
     health : the worst level of its diagnosis, which is made at most once a second.
     uplift : None where no share of decisions is the incumbent's.
     """
 
     name: str
+    policy: str
     archived: bool
     paused: bool
     health: Health
