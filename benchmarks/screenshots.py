@@ -21,13 +21,25 @@ from tests.service import Server
 
 COLOURS = 256  # of a picture
 PRICES = {
-    "context": {"low": [18, 0], "high": [90, 250000], "names": ["age", "income"]},
-    "decision": {"low": [1], "high": [9], "names": ["price"], "spacing": 0.05},
+    "context": {
+        "low": [18, 0],
+        "high": [90, 250000],
+        "names": ["age", "income"],
+        "units": ["years", "$"],
+    },
+    "decision": {"low": [1], "high": [9], "names": ["price"], "spacing": 0.05, "units": ["$"]},
+    "payoff": {"name": "profit", "unit": "$"},
     "options": {"share": 0.1, "start": [4.0]},
 }
 BIDS = {
     "context": {"low": [0], "high": [24], "names": ["hour"], "units": ["h"]},
-    "decision": {"low": [0, 0], "high": [10, 5], "names": ["bid", "limit_of_the_day"]},
+    "decision": {
+        "low": [0, 0],
+        "high": [10, 5],
+        "names": ["bid", "limit_of_the_day"],
+        "units": ["$", "$"],
+    },
+    "payoff": {"name": "margin", "unit": "$"},
 }
 VIEWS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("experiments", "", LIGHT),
@@ -121,9 +133,9 @@ def taken(
                 sell(client, chain, days)
             page.locator(".live tbody tr").nth(9).wait_for()
         if path.endswith("/learned"):
-            page.get_by_label("Along", exact=True).select_option(label="income")
+            page.get_by_label("Along", exact=True).select_option(label="income ($)")
         if path.endswith("/bins"):
-            choose_a_bin(page, colour="best price")
+            choose_a_bin(page, colour="best price ($)")
         page.mouse.move(0, 0)
         page.wait_for_timeout(1500)  # until what has just arrived stands out no more
         whole = Image.open(BytesIO(page.screenshot(full_page=True))).convert("RGB")

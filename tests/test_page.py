@@ -225,7 +225,7 @@ def test_a_bin_is_chosen_by_pointer_and_by_keys(tab: Tab, service: httpx.Client)
     expect(heading).to_contain_text("Bin ")
     first = next(b for b in bins if f"Bin {b['id']}" == heading.text_content())
     assert first["high"][1] == 250_000
-    shown = page.locator("section.card .numbers dd").all_text_contents()
+    shown = page.locator("section.card .numbers dd:not(.aside)").all_text_contents()
     assert [number(text) for text in shown[:2]] == [first["visits"], first["payoffs"]]
     check_plus_minus(shown[2], {"mean": first["expected"], "error": first["expected_error"]})
     best, *_ = page.locator("section.card tbody td.number").all_text_contents()
@@ -314,11 +314,11 @@ def test_a_decision_arrives_without_reload(tab: Tab, service: httpx.Client) -> N
     before = about(service)["counts"]["decisions"]
     context = {"context": {"age": 41.5, "income": 61_234}}
     answer = service.post("/v1/experiments/prices/decisions", json=context).json()
-    row = page.locator(".live tbody tr").filter(has_text="income 61,234")
-    expect(row).to_contain_text(f"price {answer['decision']['price']:g}")
-    expect(row.locator("td.number")).to_have_text("open")
+    row = page.locator(".live tbody tr").filter(has_text="61,234")
+    cells = row.locator("td[data-name]")
+    expect(cells).to_have_text(["open", f"{answer['decision']['price']:.2f}", "41.50", "61,234"])
     service.post("/v1/experiments/prices/payoffs", json={"id": answer["id"], "payoff": 4.375})
-    expect(row.locator("td.number")).to_have_text("4.375")
+    expect(cells.first).to_have_text("4.375")
     decisions = page.locator(".view > .numbers dd").first
     expect(decisions).to_have_text(f"{before + 1:,}")
     tab.check()
@@ -335,11 +335,11 @@ def test_a_payoff_is_shown_however_many_decisions_came_since(
     page, path = tab.go("experiments/bids"), "/v1/experiments/bids"
     first = service.post(f"{path}/decisions", json={"context": {"hour": 1.25}}).json()
     service.post(f"{path}/decisions", json={"contexts": [[2.5]] * 30})
-    expect(page.locator(".live tbody tr").filter(has_text="hour 2.5")).to_have_count(12)
+    expect(page.locator(".live tbody tr").filter(has_text="2.50")).to_have_count(12)
     service.post(f"{path}/payoffs", json={"id": first["id"], "payoff": -8.125})
     row = page.locator(".live tbody tr").first
-    expect(row).to_contain_text("hour 1.25")
-    expect(row.locator("td.number")).to_have_text("−8.125")  # noqa: RUF001
+    expect(row).to_contain_text("1.25")
+    expect(row.locator("td.paid")).to_have_text("−8.125")  # noqa: RUF001
 
 
 def test_an_address_that_is_none_shows_the_list_and_says_so(tab: Tab) -> None:
@@ -389,7 +389,7 @@ def test_what_was_learned_is_shown_along_a_context_that_one_chooses(
     prices = found.json()["decision"]["price"]["learned"]
     rows = page.locator("figure tbody tr")
     for k in (0, len(prices) - 1):
-        expect(rows.nth(k).locator("td").nth(1)).to_have_text(f"{prices[k]:g}")
+        expect(rows.nth(k).locator("td").nth(1)).to_have_text(f"{prices[k]:.2f}")
     assert rows.count() == len(prices)
     assert prices[-1] > prices[0] + 2.0, "the world has a step that must be seen"
     tab.check()

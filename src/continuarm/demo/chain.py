@@ -22,6 +22,20 @@ SHARE = 0.2  # of the days keep the prices of today
 LATE_AFTER = 8.0  # seconds after which a payoff is given up
 SOON, LATER = 1.0, 2.0  # seconds until a payoff comes: at least, and the mean of what is added
 LOST = 0.01  # of the payoffs
+STORE = {  # what is known of a store, as the data call it, and in words
+    "age60": "age over 60",
+    "educ": "education",
+    "ethnic": "ethnicity",
+    "income": "income",
+    "hhlarge": "household size",
+    "workwom": "women at work",
+    "hval150": "house value",
+    "sstrdist": "warehouse distance",
+    "sstrvol": "sales vs warehouse",
+    "cpdist5": "rival distance",
+    "cpwvol5": "sales vs rivals",
+}
+JUICES = {"tropicana": "Tropicana", "minute_maid": "Minute Maid", "dominicks": "Dominick's"}
 SAMPLED = 2000  # visitors, to know how much one differs from another
 
 
@@ -56,9 +70,11 @@ class Chain:
         sides = {"low": context.low.tolist(), "high": context.high.tolist()}
         prices = {"low": box.low.tolist(), "high": box.high.tolist(), "spacing": STEP}
         options = {"start": self.today.tolist(), "share": SHARE, "ttl_seconds": LATE_AFTER}
+        stores, juices = [STORE[name] for name in context.names], [JUICES[n] for n in box.names]
         return {
-            "context": sides | {"names": list(context.names)},
-            "decision": prices | {"names": list(box.names), "units": ["$"] * box.dim},
+            "context": sides | {"names": stores, "units": ["sd"] * context.dim},
+            "decision": prices | {"names": juices, "units": ["$"] * box.dim},
+            "payoff": {"name": "profit per visitor", "unit": "¢"},
             "options": options,
         }
 

@@ -28,14 +28,23 @@ export async function response(path, options = {}) {
     found = await fetch(path, { ...options, headers, cache: "no-store" });
   } catch (error) {
     if (error.name === "AbortError") throw error;
+    warn("The server does not answer. What is shown may be old; it is tried again.");
     throw new Refused(0, { error: "unreachable", message: "the server does not answer; is it running?" });
   }
+  warn(found.status === 503 ? "The server cannot answer now. What is shown may be old; it is tried again." : null);
   if (found.status === 401) {
     await askForToken(sent);
     return response(path, options);
   }
   if (!found.ok) throw new Refused(found.status, await found.json().catch(() => ({})));
   return found;
+}
+
+/** A line above all that stands until the server answers again. */
+function warn(text) {
+  const line = document.getElementById("lost");
+  if (line.textContent === (text ?? "")) return;
+  Object.assign(line, { textContent: text ?? "", hidden: !text });
 }
 
 export const get = async (path, options) => (await response(path, options)).json();

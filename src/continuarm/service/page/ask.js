@@ -3,7 +3,7 @@
 import { experiment, get, query } from "./api.js";
 import { legendOf } from "./charts.js";
 import { empty, fresh, h, say } from "./dom.js";
-import { plusMinus, within } from "./numbers.js";
+import { plusMinus } from "./numbers.js";
 import { KEYS, payoffFigures } from "./payoff.js";
 
 export async function showAsk(room, known) {
@@ -25,9 +25,9 @@ export async function showAsk(room, known) {
     const given = Object.fromEntries(fields.map((one, k) => [context[k].name, one.input.value.trim()]));
     try {
       const why = await get(experiment(name, `/explain${query(given)}`));
-      const charts = await payoffFigures(name, given, decision);
+      const charts = await payoffFigures(known, given);
       answer.replaceChildren(...said(why, known, charts).flat());
-      say(`The decision: ${decision.map((side, k) => `${side.name} ${within(why.centre[k], side.span)}`).join(", ")}`);
+      say(`The decision: ${decision.map((side, k) => `${side.name} ${side.text(why.centre[k])}`).join(", ")}`);
     } catch (refused) {
       const at = context.findIndex(({ name: own }) => refused.field === own || refused.message.includes(` ${own} `) || refused.message.includes(`\`${own}\``));
       if (at >= 0) fields[at].wrong(refused.message);
@@ -50,7 +50,7 @@ function field(side, given) {
   return {
     input,
     element: h("div.field", h("label", { for: id }, side.label), input,
-      h("span.hint", { id: hint }, `${within(side.low, side.span)} to ${within(side.high, side.span)}`), text),
+      h("span.hint", { id: hint }, `${side.text(side.low)} to ${side.text(side.high)}`), text),
     wrong(message) {
       text.textContent = message ?? "";
       if (message) input.setAttribute("aria-invalid", "true");
@@ -59,17 +59,17 @@ function field(side, given) {
   };
 }
 
-function said(why, { decision }, charts) {
+function said(why, { decision, payoff }, charts) {
   const [first, ...rest] = why.text.split("\n");
   return [
     h("h2", "The decision"),
     h("dl.numbers.decided", decision.map((side, k) => h("div", h("dt", side.label),
-      h("dd", within(why.centre[k], side.span)),
-      h("dd.aside", `today ${within(why.start[k], side.span)}`,
+      h("dd", side.text(why.centre[k])),
+      h("dd.aside", `today ${side.text(why.start[k])}`,
         why.peak_error?.[k] ? `; payoffs put the best at ${plusMinus(why.peak[k], why.peak_error[k])}` : "")))),
     h("h2", "Why"),
     h("p.why", first), h("ul.why", rest.map((line) => h("li", line))),
-    h("h2", "Expected payoff over each coordinate"),
+    h("h2", `Expected ${payoff.name} over each coordinate`),
     charts.length ? [legendOf(KEYS), h("div.charts", charts)] : empty("Too little is known here yet.",
       "When a bin has learned enough payoffs, what it expects of each coordinate is shown here."),
   ];

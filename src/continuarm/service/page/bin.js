@@ -3,11 +3,11 @@
 import { binInWords } from "./about.js";
 import { experiment, get, query, send } from "./api.js";
 import { confirmed, h, say, table } from "./dom.js";
-import { count, plusMinus, within } from "./numbers.js";
+import { count, plusMinus } from "./numbers.js";
 
 export async function showBin(room, known, bin, changed) {
   const { name, context, decision } = known;
-  const middle = Object.fromEntries(context.map((side, k) => [side.name, (bin.low[k] + bin.high[k]) / 2]));
+  const middle = Object.fromEntries(context.map((side, k) => [side.name, Number(((bin.low[k] + bin.high[k]) / 2).toPrecision(6))]));
   const why = await get(experiment(name, `/explain${query(middle)}`));
   const error = h("p.error", { role: "alert", hidden: true });
   const word = bin.frozen ? "Unfreeze" : "Freeze";
@@ -15,15 +15,15 @@ export async function showBin(room, known, bin, changed) {
     `${word} this bin`);
   room.replaceChildren(
     h("h2", `Bin ${bin.id}`), h("p.note", binInWords(context, bin)),
-    h("dl.numbers", numbers(bin).map(([what, value, aside]) => h("div", h("dt", what), h("dd", value),
+    h("dl.numbers", numbers(bin, known.payoff).map(([what, value, aside]) => h("div", h("dt", what), h("dd", value),
       aside ? h("dd.aside", aside) : null))),
     table("In the middle of the bin", [{ name: "Coordinate" }, { name: "Best", number: true },
       { name: "Payoffs say", number: true },
       { name: "Tried", number: true }, { name: "Today", number: true }], decision.map((side, k) => [
-      side.label, within(why.centre[k], side.span), why.peak_error?.[k] ? plusMinus(why.peak[k],
+      side.label, side.text(why.centre[k]), why.peak_error?.[k] ? plusMinus(why.peak[k],
         why.peak_error[k]) : "not shown yet",
-      bin.tried ? bin.tried[side.name].map((end) => within(end, side.span)).join(" to ") : "–",
-        within(why.start[k], side.span)])),
+      bin.tried ? bin.tried[side.name].map((end) => side.text(end)).join(" to ") : "–",
+        side.text(why.start[k])])),
     h("h2", "Guards"),
     why.guards.length || bin.frozen ? h("ul.why", bin.frozen ? h("li",
       "frozen: it answers with its best decision and learns nothing") : null,
@@ -33,8 +33,12 @@ export async function showBin(room, known, bin, changed) {
       "What would it decide here?")));
 }
 
-const numbers = (bin) => [["Decisions", count(bin.visits)], ["Payoffs", count(bin.payoffs)],
-  ["Expected payoff", plusMinus(bin.expected, bin.expected_error), "of its best decision"]];
+/** A part of a bin that was cut counts from then on; it knows what that bin had learned. */
+function numbers(bin, payoff) {
+  const since = bin.level ? "since it was cut out" : null;
+  return [["Decisions", count(bin.visits), since], ["Payoffs", count(bin.payoffs), since],
+    [`Expected ${payoff.name}`, payoff.text(plusMinus(bin.expected, bin.expected_error)), "of its best decision"]];
+}
 
 async function steer(known, bin, error, changed) {
   const verb = bin.frozen ? "unfreeze" : "freeze";

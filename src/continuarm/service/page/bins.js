@@ -5,7 +5,7 @@ import { experiment, get, query, until } from "./api.js";
 import { showBin } from "./bin.js";
 import { colourBar, binMap } from "./map.js";
 import { choice, empty, fresh, h } from "./dom.js";
-import { count, plain, plusMinus, within } from "./numbers.js";
+import { count, plain, plusMinus } from "./numbers.js";
 
 const PAGE = 25; // rows of the table at once
 const REFRESH = 5000; // milliseconds, and
@@ -16,9 +16,10 @@ export async function showBins(room, known) {
   const { name, context, decision } = known;
   const state = { bins: [], shown: [], held: [], colour: "visits", selected: null, page: 0, sort: "id" };
   const colours = [{ key: "visits", name: "visits", counts: true, of: (bin) => bin.payoffs, text: count },
-    { key: "payoff", name: "expected payoff", of: (bin) => bin.expected, text: (v) => plain(v) },
-    ...decision.map((side) => ({ key: `best ${side.name}`, name: `best ${side.name}`,
-      of: (bin) => bin.best[side.name], text: (v) => within(v, side.span) }))];
+    { key: "payoff", name: `expected ${known.payoff.name}`, of: (bin) => bin.expected,
+      text: (v) => known.payoff.text(plain(v)) },
+    ...decision.map((side) => ({ key: `best ${side.name}`, name: `best ${side.label}`,
+      of: (bin) => bin.best[side.name], text: (v) => side.text(v) }))];
   const controls = h("div.choices"), holding = h("div.fields"), picture = h("div"), listing = h("div");
   const detail = h("section.card", { "aria-label": "The bin that was chosen", "aria-live": "polite" });
   const figure = h("figure", h("figcaption", h("strong", "Bins"), h("span")), controls, holding, picture, listing);
@@ -55,7 +56,8 @@ export async function showBins(room, known) {
       const map = binMap({ bins: visible, axes, value: colour().of, counts: colour().counts, selected: state.selected,
         focused: picture.contains(document.activeElement),
         words: (bin) => words(bin, context, decision, colour()), chosen: choose });
-      picture.replaceChildren(map.element, colourBar(map.shades, meaning(colour()), colour().text));
+      picture.replaceChildren(map.element, colourBar(map.shades, meaning(colour()), colour().text),
+        handedDown(state.bins, known) ?? "");
     }
     drawTable(visible);
   }
@@ -113,7 +115,15 @@ async function allBins(name, first) {
 }
 
 const meaning = ({ key, name }) => ({ visits: "payoffs learned",
-  payoff: "payoff expected of its best decision" }[key] ?? `${name}, in the middle of the bin`);
+  payoff: `${name} of its best decision` }[key] ?? `${name}, in the middle of the bin`);
+
+/** Why the payoffs of bins are fewer than all that were told. */
+function handedDown(bins, { found: { counts } }) {
+  const own = bins.reduce((sum, bin) => sum + bin.payoffs, 0), rest = counts.payoffs - own;
+  if (!(rest > 0) || !bins.some((bin) => bin.level)) return null;
+  return h("p.note.apart", `These bins count ${count(own)} payoffs, those since they were cut out. The other ${count(rest)} `
+    + `came before: each bin began with what they taught.${bins.some((bin) => bin.frozen) ? " A frozen bin counts none." : ""}`);
+}
 
 /** The two contexts along which most bins are cut, and where the others are held. */
 function chosenSides(context, bins) {
@@ -126,8 +136,8 @@ const holds = (bin, context, { shown, held }) => context.every((side, k) => show
   || (bin.low[k] <= held[k] && (held[k] < bin.high[k] || (held[k] === bin.high[k] && held[k] === side.high))));
 
 function words(bin, context, decision, { name, key, of, text }) {
-  const best = decision.map((side) => `${side.name} ${within(bin.best[side.name], side.span)}`).join(", ");
-  const more = key === "payoff" ? [`expected payoff ${plusMinus(bin.expected, bin.expected_error)}`] : [];
+  const best = decision.map((side) => `${side.name} ${side.text(bin.best[side.name])}`).join(", ");
+  const more = key === "payoff" ? [`${name} ${plusMinus(bin.expected, bin.expected_error)}`] : [];
   return [`Bin ${bin.id}${bin.frozen ? ", frozen" : ""}`, binInWords(context, bin), `${count(bin.payoffs)} payoffs`,
     ...more, `best: ${best}`];
 }
@@ -154,19 +164,19 @@ function heldFields(context, state, changed) {
   return context.filter((side, k) => !state.shown.includes(k)
     && state.bins.some((bin) => bin.low[k] > side.low || bin.high[k] < side.high)).map((side) => {
     const id = fresh("held");
-    const shown = h("output", { for: id }, within(state.held[side.index], side.span));
+    const shown = h("output", { for: id }, side.text(state.held[side.index]));
     const slide = h("input", { id, type: "range", min: side.low, max: side.high, step: "any",
       value: String(state.held[side.index]),
       oninput: () => {
         state.held[side.index] = Number(slide.value);
-        shown.textContent = within(state.held[side.index], side.span);
+        shown.textContent = side.text(state.held[side.index]);
         changed();
       } });
     return h("div.field", h("label", { for: id }, `${side.name}: `, shown), slide);
   });
 }
 
-function binsTable(visible, { context, decision }, state, choose, again) {
+function binsTable(visible, { context, decision, payoff }, state, choose, again) {
   const by = { id: (a, b) => a.id - b.id, payoffs: (a, b) => b.payoffs - a.payoffs };
   const rows = [...visible].sort(by[state.sort]);
   const pages = Math.max(Math.ceil(rows.length / PAGE), 1);
@@ -175,13 +185,13 @@ function binsTable(visible, { context, decision }, state, choose, again) {
     (key) => { state.sort = key; again(); });
   const turn = (by_) => h("button", { type: "button", disabled: state.page + by_ < 0 || state.page + by_ >= pages,
     onclick: () => { state.page += by_; again(); } }, by_ < 0 ? "Previous" : "Next");
-  const head = ["Bin", "Contexts", "Payoffs", "Expected payoff", ...decision.map((side) => `Best ${side.label}`), ""];
+  const head = ["Bin", "Contexts", "Payoffs", `Expected ${payoff.label}`, ...decision.map((side) => `Best ${side.label}`), ""];
   const body = rows.slice(PAGE * state.page, PAGE * (state.page + 1)).map((bin) => h("tr",
     { "aria-selected": bin.id === state.selected ? "true" : null },
     h("td", h("button.link", { type: "button", onclick: () => choose(bin) }, String(bin.id))),
     h("td.long", binInWords(context, bin)), h("td.number", count(bin.payoffs)),
       h("td.number", plusMinus(bin.expected, bin.expected_error)),
-    decision.map((side) => h("td.number", within(bin.best[side.name], side.span))),
+    decision.map((side) => h("td.number", side.cell(bin.best[side.name]))),
       h("td", bin.frozen ? "frozen" : "")));
   return h("div", h("div.choices", sort, turn(-1), h("span.note", `page ${state.page + 1} of ${pages}`), turn(1)),
     h("div.scrolls", { tabindex: "0", role: "region", "aria-label": "Bins" },

@@ -3,7 +3,10 @@
 import { fresh, h, s, table } from "./dom.js";
 import { tick, ticks } from "./numbers.js";
 
-const EDGE = { top: 10, right: 14, bottom: 40, left: 58 };
+const EDGE = { top: 10, right: 14, bottom: 40 };
+
+/** Room for a name and for marks upwards, the longest of which has so many letters. */
+export const besides = (marks, step) => 32 + 7 * Math.max(...marks.map((v) => tick(v, step).length), 2);
 
 /** A chart with its title, its legend and the table behind it: {columns, rows}, made when opened. */
 export function figure({ title, note, chart, legend, data }) {
@@ -73,14 +76,15 @@ export function lines({ label, x, y, series, marks = [], height = 240, read }) {
     p.high ?? p.y]))), 0.06);
   const drawing = sized("chart", (room, width) => {
     const right = width - EDGE.right, bottom = height - EDGE.bottom;
-    const toX = scale(xs, [EDGE.left, right]), toY = scale(ys, [bottom, EDGE.top]);
+    const up = ticks(...ys, 5), left = besides(up, stepOf(up));
+    const toX = scale(xs, [left, right]), toY = scale(ys, [bottom, EDGE.top]);
     const clip = fresh("clip");
     const inside = s("g", { "clip-path": `url(#${clip})` }, series.map((one) => drawn(one, toX, toY)),
       marks.map((m) => s("line", { x1: toX(m.x), x2: toX(m.x), y1: EDGE.top, y2: bottom, class: `mark ${m.kind}` })));
     const picture = s("svg", { width, height, role: "img", "aria-label": label },
-      s("clipPath", { id: clip }, s("rect", { x: EDGE.left, y: EDGE.top - 4, width: Math.max(right - EDGE.left, 0),
+      s("clipPath", { id: clip }, s("rect", { x: left, y: EDGE.top - 4, width: Math.max(right - left, 0),
         height: bottom - EDGE.top + 8 })),
-      axes(x, y, xs, ys, toX, toY, { width, right, bottom }), inside);
+      axes(x, y, xs, up, toX, toY, { left, right, bottom }), inside);
     room.replaceChildren(picture);
     if (read && series[0]?.points.length) addReadout(room, picture, series, toX, toY, read, bottom);
   });
@@ -100,32 +104,42 @@ function ends({ low, high }, values, margin = 0) {
 export const scale = ([a, b], [from, to]) => (value) => from + ((value - a) / (b - a)) * (to - from);
 
 function drawn({ kind, points, dots, quiet }, toX, toY) {
-  const parts = [];
-  const known = points.filter((p) => p.y !== null && p.y !== undefined);
-  const banded = known.filter((p) => Number.isFinite(p.low) && Number.isFinite(p.high));
-  if (banded.length > 1) {
+  const isKnown = (p) => p.y !== null && p.y !== undefined;
+  const known = points.filter(isKnown);
+  const parts = rows(points, (p) => isKnown(p) && Number.isFinite(p.low) && Number.isFinite(p.high)).map((banded) => {
     const upper = banded.map((p) => `${toX(p.x)},${toY(p.high)}`),
       lower = banded.map((p) => `${toX(p.x)},${toY(p.low)}`);
-    parts.push(s("polygon", { points: [...upper, ...lower.reverse()].join(" "), class: `band ${kind}` }));
-  }
-  if (!quiet) parts.push(s("polyline", { points: known.map((p) => `${toX(p.x)},${toY(p.y)}`).join(" "),
-    class: `line ${kind}` }));
+    return s("polygon", { points: [...upper, ...lower.reverse()].join(" "), class: `band ${kind}` });
+  });
+  if (!quiet) parts.push(...rows(points, isKnown).map((joined) => s("polyline",
+    { points: joined.map((p) => `${toX(p.x)},${toY(p.y)}`).join(" "), class: `line ${kind}` })));
   if (dots || known.length === 1) parts.push(...known.map((p) => s("circle",
     { cx: toX(p.x), cy: toY(p.y), r: 2.5, class: `dot ${kind}` })));
   return parts;
 }
 
-function axes(x, y, xs, ys, toX, toY, { width, right, bottom }) {
-  const across = ticks(...xs, Math.max(Math.floor((right - EDGE.left) / 70), 2)), up = ticks(...ys, 4);
-  const step = (marks) => (marks.length > 1 ? marks[1] - marks[0] : Math.abs(marks[0]) || 1);
+/** Points beside each other that hold, two and more: between others nothing is drawn. */
+function rows(points, holds) {
+  const found = [[]];
+  for (const p of points) {
+    if (holds(p)) found.at(-1).push(p);
+    else if (found.at(-1).length) found.push([]);
+  }
+  return found.filter((row) => row.length > 1);
+}
+
+const stepOf = (marks) => (marks.length > 1 ? marks[1] - marks[0] : Math.abs(marks[0]) || 1);
+
+function axes(x, y, xs, up, toX, toY, { left, right, bottom }) {
+  const across = ticks(...xs, Math.max(Math.floor((right - left) / 70), 3));
   return s("g", { class: "axes" },
-    up.map((v) => [s("line", { x1: EDGE.left, x2: right, y1: toY(v), y2: toY(v), class: "grid" }),
-      s("text", { x: EDGE.left - 7, y: toY(v) + 4, "text-anchor": "end" }, tick(v, step(up)))]),
+    up.map((v) => [s("line", { x1: left, x2: right, y1: toY(v), y2: toY(v), class: "grid" }),
+      s("text", { x: left - 7, y: toY(v) + 4, "text-anchor": "end" }, tick(v, stepOf(up)))]),
     across.map((v) => s("text", { x: toX(v), y: bottom + 16, "text-anchor": anchor(toX(v), right) },
-      tick(v, step(across)))),
-    s("line", { x1: EDGE.left, x2: right, y1: bottom, y2: bottom, class: "base" }),
-    s("text", { x: (EDGE.left + right) / 2, y: bottom + 34, "text-anchor": "middle", class: "name" },
-      short(x.name, (right - EDGE.left) / 7)),
+      tick(v, stepOf(across)))),
+    s("line", { x1: left, x2: right, y1: bottom, y2: bottom, class: "base" }),
+    s("text", { x: (left + right) / 2, y: bottom + 34, "text-anchor": "middle", class: "name" },
+      short(x.name, (right - left) / 7)),
     s("text", { transform: `translate(12 ${(EDGE.top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle",
       class: "name" }, short(y.name, (bottom - EDGE.top) / 7)));
 }

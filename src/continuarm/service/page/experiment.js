@@ -1,6 +1,6 @@
 // One experiment: its numbers, what can be done to it, and its views.
 
-import { about, count, countsOf, healthOf, meansOf, pill, policyOf, sidesOf, upliftOf } from "./about.js";
+import { about, count, countsOf, healthOf, meansOf, payoffOf, pill, sidesOf, upliftOf } from "./about.js";
 import { experiment, response, send, until } from "./api.js";
 import { showAsk } from "./ask.js";
 import { showBins } from "./bins.js";
@@ -13,11 +13,13 @@ import { showNow } from "./now.js";
 const VIEWS = [["", "Now", showNow], ["bins", "Bins", showBins], ["learned", "What it learned", showLearned],
   ["ask", "What would it decide?", showAsk], ["findings", "Findings", showFindings]];
 
+const SELDOM = 10_000; // milliseconds: what no event says, such as an archived experiment, is seen, too
+
 export async function showExperiment(room, signal, name, rest) {
   const [part, given] = rest.split("?");
   const found = await about(name);
   if (signal.aborted) return;
-  const known = { name, found, context: sidesOf(found.context), decision: sidesOf(found.decision),
+  const known = { name, found, context: sidesOf(found.context), decision: sidesOf(found.decision), payoff: payoffOf(found),
     live: new Live(name, signal), given: new URLSearchParams(given) };
   const numbers = h("dl.numbers", { "aria-label": "Its numbers" });
   const actions = h("div.actions");
@@ -32,8 +34,10 @@ export async function showExperiment(room, signal, name, rest) {
   fillNumbers(numbers, found);
   fillActions(actions, state, known, refresh);
   known.live.follow(refresh, 2000);
+  const again = setInterval(() => document.hidden || refresh().catch(() => {}), SELDOM);
+  signal.addEventListener("abort", () => clearInterval(again));
   const inside = h("div.inside");
-  room.replaceChildren(h("div.heading", h("h1", name), state, h("span.note", policyOf(found)), actions), numbers,
+  room.replaceChildren(h("div.heading", h("h1", name), state, h("span.note", found.policy), actions), numbers,
     tabs(name, part), inside);
   const [, , show] = VIEWS.find(([word]) => word === part) ?? VIEWS[0];
   known.live.begin(found.events);
@@ -47,7 +51,7 @@ function tabs(name, part) {
 }
 
 function fillNumbers(room, found) {
-  const shown = [...countsOf(found), ["Bins", count(found.bins)], ["Mean payoff lately", ...meansOf(found)],
+  const shown = [...countsOf(found), ["Bins", count(found.bins)], [`Mean ${payoffOf(found).name} lately`, ...meansOf(found)],
     ["Against the incumbent", ...upliftOf(found)]];
   room.replaceChildren(...shown.map(([what, value, aside]) => h("div", h("dt", what), h("dd", value),
     aside ? h("dd.aside", aside) : null)));

@@ -17,19 +17,25 @@ const OPTIONS = [
 
 export async function showForm(room) {
   const places = new Map(); // the path of a value in the request → its field
-  const name = field("Name", "letters, digits, dots, dashes; it is part of the address");
+  const name = field("Name", "at most 100 characters, without / and \\; it is part of the address");
+  const after = field("Successor of", "the experiment whose payoffs it begins with; none if empty");
+  const paid = [["name", field("Payoff", "what it is, such as profit per visitor; to show")],
+    ["unit", field("Unit", "such as $; to show")]];
   const context = sides("Context", "context", places, ["low", "high"]);
   const decision = sides("Decision", "decision", places, ["low", "high", "spacing", "start"]);
   const rows = area("Coupled limits", "one per line, such as small <= large - 0.5");
   const options = OPTIONS.map(([key, text, hint]) => [key, field(text, hint)]);
   places.set("name", name);
+  places.set("after", after);
+  paid.forEach(([key, own]) => places.set(`payoff.${key}`, own));
   places.set("decision.rows", rows);
   options.forEach(([key, own]) => places.set(`options.${key}`, own));
   const outside = choice("Contexts outside their box are", [["refuse", "refused"], ["clip", "clipped, and said so"]],
     "refuse", () => {});
   const error = h("p.error", { role: "alert", tabindex: "-1", hidden: true });
   const form = h("form", { novalidate: true }, error,
-    h("fieldset", h("legend", "Experiment"), h("div.one", name.element)),
+    h("fieldset", h("legend", "Experiment"), h("div.options.tight", name.element, after.element,
+      paid.map(([, own]) => own.element))),
     context.element, decision.element,
     h("fieldset", h("legend", "Limits and options"), h("div.one", rows.element), h("div.choices.apart", outside),
       h("div.options", options.map(([, own]) => own.element))),
@@ -68,7 +74,10 @@ export async function showForm(room) {
     const given = Object.fromEntries(options.map(([key, own]) => [key,
       number(own.input.value)]).filter(([, value]) => value !== null));
     if (start.some((value) => value !== null)) given.start = start;
+    const named = Object.fromEntries(paid.map(([key, own]) => [key, own.input.value.trim()]).filter(([, text]) => text));
+    const follows = after.input.value.trim();
     return {
+      ...(Object.keys(named).length ? { payoff: named } : {}), ...(follows ? { after: follows } : {}),
       policy: "recommended", outside: outside.querySelector("select").value, context: made, options: given,
       decision: { ...box, ...(spacing.some((v) => v !== null) ? { spacing: spacing.map((v) => v ?? 0) } : {}),
         ...(lines.length ? { rows: lines } : {}) },
@@ -82,7 +91,7 @@ export async function showForm(room) {
 function number(text) {
   const given = text.trim();
   if (given === "") return null;
-  return Number.isFinite(Number(given)) ? Number(given) : given;
+  return /^[-+]?[\d.]+(e[-+]?\d+)?$/i.test(given) && Number.isFinite(Number(given)) ? Number(given) : given;
 }
 
 function field(text, hint) {

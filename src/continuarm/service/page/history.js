@@ -9,21 +9,24 @@ const ENOUGH = 30; // payoffs in a point of the chart, and
 const MOST = 24; // points
 const WHOSE = [["ours", "ours", "our decisions"], ["incumbent", "theirs", "the incumbent's"]];
 
-export async function historyFigure(name) {
+export async function historyFigure({ name, payoff }) {
   const { buckets } = await get(experiment(name, "/history"));
   if (!buckets.length) return empty("No payoff was told yet.",
     "What decisions pay over time is shown here as soon as payoffs come.");
   const series = WHOSE.map(([whose, kind, text]) => ({ kind, name: text, dots: true,
     points: pooled(buckets.filter((b) => b.whose === whose)).map(point) }))
     .filter(({ points }) => points.length);
+  const told = buckets.reduce((most, one) => Math.max(most, one.last), 0);
   const chart = lines({
-    label: `Mean payoff over ${count(buckets.at(-1).last)} payoffs`, series, height: 280,
-    x: { name: "payoffs learned", low: 0, high: buckets.at(-1).last }, y: { name: "mean payoff" },
-    read: (k) => [`payoffs ${count(series[0].points[k].from)} to ${count(series[0].points[k].x * 2 - series[0].points[k].from)}`,
-      ...series.map((one) => one.points[k] ? `${one.name}: ${one.points[k].text}` : null).filter(Boolean)],
+    label: `Mean ${payoff.label} over ${count(told)} payoffs`, series, height: 280,
+    x: { name: "payoffs learned", low: 0, high: told }, y: { name: `mean ${payoff.label}` },
+    read: (k) => series.flatMap((one) => {
+      const { from, to, text } = nearest(one.points, series[0].points[k].x);
+      return [`${one.name}: ${payoff.text(text)}`, `payoffs ${count(from)} to ${count(to)}`];
+    }),
   });
   return figure({
-    title: "Mean payoff over time", note: "bands: ± 2 standard errors", chart,
+    title: `Mean ${payoff.name} over time`, note: "bands: ± 2 standard errors", chart,
       legend: series.map(({ name: text, kind }) => ({ name: text, kind })),
     data: () => ({ columns: [{ name: "Whose" }, { name: "From payoff", number: true }, { name: "To", number: true },
       { name: "Payoffs", number: true },
@@ -34,10 +37,13 @@ export async function historyFigure(name) {
 }
 
 const point = ({ first, last, mean, error }) => ({
-  x: (first + last) / 2, from: first, y: mean, low: error === null ? undefined : mean - 2 * error,
+  x: (first + last) / 2, from: first, to: last, y: mean, low: error === null ? undefined : mean - 2 * error,
     high: error === null ? undefined : mean + 2 * error,
   text: plusMinus(mean, error),
 });
+
+/** The point at an x, or beside it: ours and the incumbent's are pooled each by themselves. */
+const nearest = (points, x) => points.reduce((best, one) => (Math.abs(one.x - x) < Math.abs(best.x - x) ? one : best));
 
 /** Neighbours together, until each has enough payoffs. */
 function pooled(buckets) {

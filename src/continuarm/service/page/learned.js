@@ -3,7 +3,7 @@
 import { experiment, get, query } from "./api.js";
 import { figure, legendOf, lines, redraw } from "./charts.js";
 import { choice, empty, fresh, h } from "./dom.js";
-import { plain, plusMinus, within } from "./numbers.js";
+import { plain, plusMinus } from "./numbers.js";
 
 const KEYS = [{ name: "best known", kind: "ours" }, { name: "where payoffs put it, ± 2 standard errors", kind: "ours",
   shape: "band" }, { name: "today", kind: "theirs" }];
@@ -44,12 +44,12 @@ export async function showLearned(room, known) {
 
 function slider(side, state, changed) {
   const id = fresh("held");
-  const shown = h("output", { for: id }, within(state.held[side.index], side.span));
+  const shown = h("output", { for: id }, side.text(state.held[side.index]));
   let waiting;
   const slide = h("input", { id, type: "range", min: side.low, max: side.high, step: "any",
     value: String(state.held[side.index]), oninput: () => {
     state.held[side.index] = Number(slide.value);
-    shown.textContent = within(state.held[side.index], side.span);
+    shown.textContent = side.text(state.held[side.index]);
     clearTimeout(waiting);
     waiting = setTimeout(changed, 120);
   } });
@@ -69,17 +69,17 @@ function drawn({ x, decision }, along, side) {
     { kind: "theirs", name: "today", points: x.map((at, k) => ({ x: at, y: today[k] })) }];
   const said = (k) => (sure(k) ? plusMinus(peak[k], error[k]) : "not shown yet");
   const chart = lines({
-    label: `Best ${side.label} along ${along.label}, from ${within(learned[0], side.span)} to ${within(learned.at(-1), side.span)}`, series,
+    label: `Best ${side.label} along ${along.label}, from ${side.text(learned[0])} to ${side.text(learned.at(-1))}`, series,
     x: { name: along.label, low: along.low, high: along.high }, y: { name: side.label },
-    read: (k) => [`${along.name} ${within(x[k], along.span)}`, `best known ${within(learned[k], side.span)}`,
-      `payoffs put it at ${said(k)}`, `today ${within(today[k], side.span)}`,
+    read: (k) => [`${along.name} ${along.text(x[k])}`, `best known ${side.text(learned[k])}`,
+      `payoffs put it at ${said(k)}`, `today ${side.text(today[k])}`,
       ...(guards[k] ? [`set by: ${guards[k]}`] : [])],
   });
   return figure({
     title: `Best ${side.label}`, chart,
     data: () => ({ columns: [{ name: along.label, number: true }, { name: "Best known", number: true },
       { name: "Payoffs put it at", number: true }, { name: "Today", number: true }, { name: "Set by" }],
-      rows: x.map((at, k) => [within(at, along.span), within(learned[k], side.span), said(k),
-        within(today[k], side.span), guards[k] || null]) }),
+      rows: x.map((at, k) => [along.cell(at), side.cell(learned[k]), said(k),
+        side.cell(today[k]), guards[k] || null]) }),
   });
 }

@@ -1,10 +1,14 @@
 // All experiments, with how each fares.
 
-import { countsOf, healthOf, meansOf, pill, policyOf, upliftOf } from "./about.js";
+import { countsOf, healthOf, meansOf, pill, upliftOf } from "./about.js";
 import { get } from "./api.js";
-import { h } from "./dom.js";
+import { fresh, h } from "./dom.js";
+import { count } from "./numbers.js";
 
-const REFRESH = 3000; // milliseconds
+const REFRESH = 3000; // milliseconds, and
+const SELDOM = 10; // times as long as it takes
+const MANY = 12; // from then on one can be looked for
+const AT_ONCE = 200; // rows
 const COLUMNS = [["Experiment"], ["Health"], ["Decisions", true], ["Payoffs", true], ["Open", true], ["Late", true],
   ["Lost", true],
   ["Mean payoff lately", true], ["Against the incumbent", true]];
@@ -18,22 +22,47 @@ export async function showList(room, signal, note = null) {
       h("tr", COLUMNS.map(([text, number]) => h(number ? "th.number" : "th", { scope: "col" }, text)))), body)));
   const nothing = h("div.empty", h("p.title", "There is no experiment yet."),
     h("p", "Make one here, by the API, or see one run with ", h("code", "continuarm demo"), "."));
+  const id = fresh("find"), shown = h("span.note", { role: "status" }), told = h("p.note", { hidden: !note }, note);
+  const find = h("input", { id, type: "search", autocomplete: "off", oninput: () => fill() });
+  const finding = h("div.choices", { hidden: true }, h("span.choice", h("label", { for: id }, "Find"), find), shown);
+  let found = { experiments: [], unavailable: [] };
+
+  function fill() {
+    const word = find.value.trim().toLowerCase(), named = ({ name }) => name.toLowerCase().includes(word);
+    const all = found.experiments.length + found.unavailable.length;
+    const chosen = [...found.experiments.filter(named).map((one) => [row, one]),
+      ...found.unavailable.filter(named).map((one) => [broken, one])];
+    body.replaceChildren(...chosen.slice(0, AT_ONCE).map(([draw, one]) => draw(one)));
+    finding.hidden = all <= MANY;
+    shown.textContent = chosen.length > AT_ONCE ? `the first ${count(AT_ONCE)} of ${count(chosen.length)} are shown`
+      : `${count(chosen.length)} of ${count(all)}`;
+    [listing.hidden, nothing.hidden] = [!all, all > 0];
+  }
+
   const refresh = async () => {
-    const { experiments, unavailable } = await get("/v1/experiments");
+    const next = await get("/v1/experiments");
     if (signal.aborted) return;
-    const rows = [...experiments.map(row), ...unavailable.map(broken)];
-    if (!body.contains(document.activeElement)) body.replaceChildren(...rows); // who stands there keeps the place
-    room.replaceChildren(heading, ...(note ? [h("p.note", note)] : []), rows.length ? listing : nothing);
+    found = next;
+    if (!body.contains(document.activeElement)) fill(); // who stands there keeps the place
   };
+  listing.prepend(finding);
   await refresh();
-  const again = setInterval(() => document.hidden || listing.contains(document.activeElement) || refresh().catch(() => {}), REFRESH);
-  signal.addEventListener("abort", () => clearInterval(again));
+  if (signal.aborted) return;
+  room.replaceChildren(heading, told, listing, nothing);
+  let took = 0;
+  const again = async () => {
+    const began = performance.now();
+    if (!document.hidden) await refresh().catch(() => {}); // what is lost is said above
+    took = performance.now() - began;
+    if (!signal.aborted) setTimeout(again, REFRESH + SELDOM * took);
+  };
+  setTimeout(again, REFRESH);
 }
 
 function row(one) {
   const [mean, before] = meansOf(one), [better, range] = upliftOf(one);
   return h("tr", h("td.long", h("a", { href: `#/experiments/${encodeURIComponent(one.name)}` }, one.name),
-    h("span.aside", policyOf(one))),
+    h("span.aside", one.policy)),
     h("td", one.paused ? pill("paused") : healthOf(one)), countsOf(one).map(([, value]) => h("td.number", value)),
     h("td.number", mean, h("span.aside", before)), h("td.number", better, h("span.aside", range)));
 }

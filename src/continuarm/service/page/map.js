@@ -1,16 +1,16 @@
 // The bins as a map, on a canvas: ten thousand of them move smoothly. One context: a strip.
 
-import { scale, short, sized } from "./charts.js";
+import { besides, scale, short, sized } from "./charts.js";
 import { shade, themed, viridis } from "./colours.js";
 import { h, say } from "./dom.js";
 import { tick, ticks } from "./numbers.js";
 
-const EDGE = { top: 6, right: 8, bottom: 42, left: 62 };
+const EDGE = { top: 6, right: 8, bottom: 42 };
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 
 /**
  * bins: those that are shown, with low, high, frozen; value: (bin) => number or null.
- * axes: one or two {index, name, low, high} of the context; none: one bin for all.
+ * axes: one or two {index, label, low, high} of the context; none: one bin for all.
  * words: (bin) => what is said of it; chosen: (bin) => called when it is. focused: who was there stays.
  */
 export function binMap({ bins, axes, value, counts, words, chosen, selected, focused }) {
@@ -24,7 +24,8 @@ export function binMap({ bins, axes, value, counts, words, chosen, selected, foc
   let ground, above;
 
   const room = sized("map", (own, width) => {
-    const frame = { left: flat ? 12 : EDGE.left, right: width - EDGE.right, top: EDGE.top,
+    const up = flat ? [] : ticks(...area[1], 5);
+    const frame = { left: flat ? 12 : besides(up, up[1] - up[0] || 1), right: width - EDGE.right, top: EDGE.top,
       bottom: height - EDGE.bottom };
     const toX = axes[0] ? scale(area[0], [frame.left, frame.right]) : null;
     const toY = flat ? null : scale(area[1], [frame.bottom, frame.top]);
@@ -177,7 +178,7 @@ function drawAxes(context, axes, toX, toY, { left, right, top, bottom }) {
     const marks = ticks(axes[0].low, axes[0].high, Math.max(Math.floor((right - left) / 90), 2));
     marks.forEach((v) => context.fillText(tick(v, marks[1] - marks[0] || 1),
       Math.min(Math.max(toX(v), left + 10), right - 14), bottom + 16));
-    context.fillText(short(axes[0].name, (right - left) / 7), (left + right) / 2, bottom + 35);
+    context.fillText(short(axes[0].label, (right - left) / 7), (left + right) / 2, bottom + 35);
   }
   if (axes[1]) {
     const marks = ticks(axes[1].low, axes[1].high, 5);
@@ -188,7 +189,7 @@ function drawAxes(context, axes, toX, toY, { left, right, top, bottom }) {
     context.translate(13, (top + bottom) / 2);
     context.rotate(-Math.PI / 2);
     context.textAlign = "center";
-    context.fillText(short(axes[1].name, (bottom - top) / 7), 0, 0);
+    context.fillText(short(axes[1].label, (bottom - top) / 7), 0, 0);
     context.restore();
   }
 }

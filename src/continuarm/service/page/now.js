@@ -4,24 +4,25 @@ import { experiment, get } from "./api.js";
 import { historyFigure } from "./history.js";
 import { redraw } from "./charts.js";
 import { fresh, h } from "./dom.js";
-import { clock, plain, within } from "./numbers.js";
+import { clock, like } from "./numbers.js";
 
 const SHOWN = 12; // decisions at once
 const KEPT = 20_000; // decisions whose payoffs are waited for
 const LATELY = 5000; // milliseconds
+const MOST = 4; // coordinates of a decision, and of a context
 
 export async function showNow(room, known) {
   const over = h("div");
-  const refresh = async () => redraw(over, [await historyFigure(known.name)]);
+  const refresh = async () => redraw(over, [await historyFigure(known)]);
   room.replaceChildren(over, arrivals(known));
   await refresh();
   known.live.follow(refresh, 5000);
 }
 
 /** Decisions as they arrive, the newest first; one comes up again when its payoff does. */
-function arrivals({ name, context, decision, live }) {
-  const shown = [];
-  const body = h("tbody");
+function arrivals({ name, found, context, decision, payoff, live }) {
+  const shown = [], size = Math.abs(found.payoff.lately?.mean ?? 0);
+  const body = h("tbody", { role: "rowgroup" });
   const nothing = h("p.note", "Waiting for the next decision…");
   const rate = h("span.note");
   const stop = h("button", { type: "button", "aria-pressed": "false", onclick: () => {
@@ -29,14 +30,15 @@ function arrivals({ name, context, decision, live }) {
     stop.setAttribute("aria-pressed", String(now));
     stop.textContent = now ? "Go on" : "Hold";
   } }, "Hold");
-  const columns = ["Time", "Payoff", "Decision", "Role", ...(context.length ? ["Context"] : [])];
+  const [decided, given] = [decision.slice(0, MOST), context.slice(0, MOST)];
   const times = [], began = performance.now();
   const open = new Map(); // those without a payoff, by their id
-  const rowOf = (event) => h("tr",
-    h("td", h("button.link", { type: "button", "aria-label": `Why the decision of ${clock(event.time)}?`,
+  const cells = (sides, values, more) => sides.map((side, k) => cell(side.label, side.cell(values[k]), more));
+  const rowOf = (event) => h("tr", { role: "row" },
+    h("td", { role: "cell" }, h("button.link", { type: "button", "aria-label": `Why the decision of ${clock(event.time)}?`,
       onclick: () => explain(name, event.id) }, clock(event.time))),
-    h("td.number", h("span.note", "open")), h("td.values", said(decision, event.value)), h("td", event.role),
-    context.length ? h("td.values", said(context, event.context)) : null);
+    cell(payoff.heading, h("span.note", "open"), ".paid"), h("td.role", { role: "cell" }, event.role),
+    cells(decided, event.value, ""), cells(given, event.context, ".given"));
   const raise = (one) => {
     const at = shown.indexOf(one);
     if (at >= 0) shown.splice(at, 1);
@@ -44,7 +46,8 @@ function arrivals({ name, context, decision, live }) {
     shown.length = Math.min(shown.length, SHOWN);
   };
   live.follow((events) => {
-    const now = performance.now(), held = stop.getAttribute("aria-pressed") === "true", raised = new Set();
+    const now = performance.now(), raised = new Set();
+    const held = stop.getAttribute("aria-pressed") === "true" || body.contains(document.activeElement);
     for (const event of events) {
       const asked = event.event === "asked", one = asked ? { event, payoff: null } : open.get(event.id);
       if (!one) continue;
@@ -53,7 +56,7 @@ function arrivals({ name, context, decision, live }) {
         open.set(event.id, one);
         if (open.size > KEPT) open.delete(open.keys().next().value);
       } else {
-        one.payoff = event.event === "told" ? plain(event.payoff) : event.event;
+        one.payoff = event.event === "told" ? like(event.payoff, size) : event.event;
         open.delete(event.id);
       }
       if (!held) raise(one);
@@ -64,7 +67,7 @@ function arrivals({ name, context, decision, live }) {
     rate.textContent = `${(times.length / seconds).toFixed(1)} a second`;
     for (const one of shown) {
       one.row ??= rowOf(one.event);
-      if (one.payoff !== null) one.row.querySelector(".number").textContent = one.payoff;
+      if (one.payoff !== null) one.row.querySelector(".paid").textContent = one.payoff;
       one.row.className = raised.has(one) ? "new" : "";
     }
     if (held) return;
@@ -73,11 +76,25 @@ function arrivals({ name, context, decision, live }) {
     body.replaceChildren(...shown.map((one) => one.row));
   });
   const listing = h("div.scrolls", { hidden: true, tabindex: "0", role: "region",
-    "aria-label": "The last decisions" }, h("table.live", h("caption.unseen", "The last decisions"),
-    h("thead", h("tr", columns.map((text) => h(text === "Payoff" ? "th.number" : "th", { scope: "col" }, text)))),
-      body));
+    "aria-label": "The last decisions" }, h("table.live", { role: "table" },
+    h("caption.unseen", "The last decisions"), head(payoff, [["Decision", decided, decision], ["Context", given, context]]),
+    body));
   return h("section.card", { "aria-label": "Decisions as they arrive" },
     h("div.heading", h("h2", "Decisions as they arrive"), rate, h("div.actions", stop)), nothing, listing);
+}
+
+/** A number with its name, which is shown where there is no room for a head. Roles stay on a phone. */
+const cell = (label, text, more = "") => h(`td.number${more}`, { role: "cell", "data-name": label }, text);
+
+/** Names above the columns, and above them what they are of. */
+function head(payoff, groups) {
+  const shown = groups.filter(([, some]) => some.length), column = { role: "columnheader", scope: "col" };
+  const title = (text, some, all) => (some.length < all.length ? `${text} (${some.length} of ${all.length})` : text);
+  return h("thead", { role: "rowgroup" },
+    h("tr", { role: "row" }, h("td", { role: "cell", colspan: 3 }), shown.map(([text, some, all]) => h("th.group",
+      { role: "columnheader", scope: "colgroup", colspan: some.length }, title(text, some, all)))),
+    h("tr", { role: "row" }, h("th", column, "Time"), h("th.number", column, payoff.heading), h("th", column, "Role"),
+      shown.flatMap(([, some]) => some.map((side) => h("th.number", column, side.label)))));
 }
 
 /** Why a decision was made, as of then. */
@@ -91,10 +108,4 @@ async function explain(name, id) {
       h("button.primary", "Close")));
   document.body.append(dialog);
   dialog.showModal();
-}
-
-const MOST = 4; // values in a cell
-function said(sides, values) {
-  const parts = sides.slice(0, MOST).map((side, k) => `${side.name} ${within(values[k], side.span)}`);
-  return parts.join(", ") + (sides.length > MOST ? " …" : "");
 }

@@ -13,13 +13,28 @@ function fixed(value, decimals, sign = "auto") {
   }).format(shown).replace("-", "−");
 }
 
-/** A value of a box, four digits of the box's width; trailing zeros go. */
-export function within(value, span) {
+/** The decimals of values in steps, or with one ending, such as 2 of 0.05; null: any value is allowed. */
+export function decimalsOf(spacing, ending) {
+  const steps = [spacing, ending].filter((step) => step > 0).map(String);
+  if (!steps.length || steps.some((step) => step.includes("e"))) return null;
+  return Math.max(...steps.map((step) => (step.split(".")[1] ?? "").length));
+}
+
+/** A value of a box: with its decimals, or four digits of the box's width without trailing zeros. */
+export function within(value, span, known = null, trim = true) {
   if (value === null || value === undefined) return "–";
+  if (known !== null && Math.abs(value) < 1e15 && Math.abs(value - Number(value.toFixed(known))) < 1e-9) return fixed(value, known);
   const decimals = span > 0 ? Math.max(3 - Math.floor(Math.log10(span)), 0) : 4;
   if (decimals > 12 || Math.abs(value) >= 1e15) return plain(value);
   const text = fixed(value, decimals);
-  return text.includes(".") ? text.replace(/0+$/, "").replace(/\.$/, "") : text;
+  return trim && text.includes(".") ? text.replace(/0+$/, "").replace(/\.$/, "") : text;
+}
+
+/** Four digits of numbers of this size, all with the same decimals; those far larger stand alone. */
+export function like(value, size) {
+  if (!(size > 0) || Math.abs(value) > 100 * size) return plain(value);
+  const decimals = 3 - Math.floor(Math.log10(size));
+  return decimals > 12 ? plain(value) : fixed(value, decimals);
 }
 
 /** Four digits. */
