@@ -184,13 +184,14 @@ def series(found: Found, kind: str) -> dict[str, tuple[Any, ...]]:
 
 
 def _panel(axes: Any, found: Found, kind: str, title: str, x: str) -> None:
-    """Regret against a number of dimensions, on logarithmic axes."""
+    """Regret against a number of dimensions, on logarithmic axes; bars are 95 % intervals."""
     each, few = series(found, kind), min(len(values) for values in found.values()) < 3
     for i, (name, label) in enumerate(LABELS.items()):
         if name in each:
             dims, means, errors = each[name]
+            beside = 1.03 ** (2 * i - len(LABELS) + 1)  # no two error bars lie over each other
             axes.errorbar(
-                dims, means, yerr=None if few else 1.96 * np.array(errors), color=COLOURS[i],
+                beside * np.array(dims), means, yerr=None if few else 1.96 * np.array(errors), color=COLOURS[i],
                 marker=MARKERS[name], markersize=4, linewidth=1.2, label=label, capsize=2,
             )  # fmt: skip
     axes.set(xscale="log", yscale="log", xlabel=x)
@@ -209,7 +210,7 @@ def draw_contexts(found: Found, path: Path) -> None:
     x = "context dimensions dx"
     _panel(left, found, "one matters", "one context matters", x)
     _panel(right, found, "all matter", "all contexts matter", x)
-    left.set_ylabel("regret after 100,000 decisions")
+    left.set_ylabel("regret after 100,000 decisions, 95 %")
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, frameon=False, fontsize=8, loc="outside lower center", ncols=3)
     write(figure, path)
@@ -224,7 +225,7 @@ def draw_decisions(found: Found, path: Path) -> None:
     dims, means, _ = series(found, "quadratic")["recommended"]
     axes.plot(dims, 0.6 * means[0] * np.array(dims), "--", color="0.45", linewidth=0.9,
               label="linear in dy")  # fmt: skip
-    axes.set_ylabel("regret after 100,000 decisions")
+    axes.set_ylabel("regret after 100,000 decisions, 95 %")
     figure.legend(frameon=False, fontsize=8, loc="outside lower center", ncols=3)
     write(figure, path)
 
