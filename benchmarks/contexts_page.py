@@ -191,8 +191,9 @@ def _panel(axes: Any, found: Found, kind: str, title: str, x: str) -> None:
             dims, means, errors = each[name]
             beside = 1.03 ** (2 * i - len(LABELS) + 1)  # no two error bars lie over each other
             axes.errorbar(
-                beside * np.array(dims), means, yerr=None if few else 1.96 * np.array(errors), color=COLOURS[i],
-                marker=MARKERS[name], markersize=4, linewidth=1.2, label=label, capsize=2,
+                beside * np.array(dims), means, color=COLOURS[i],
+                yerr=None if few else 1.96 * np.array(errors), marker=MARKERS[name],
+                markersize=4, linewidth=1.2, label=label, capsize=2,
             )  # fmt: skip
     axes.set(xscale="log", yscale="log", xlabel=x)
     axes.set_title(title, fontsize=9)

@@ -127,6 +127,7 @@ def taken(
 ) -> Image.Image:
     """A picture of a view, with what a visitor does there first."""
     with opened(browser, str(client.base_url).rstrip("/"), **look) as tab:
+        tab.page.emulate_media(reduced_motion="reduce")  # what has just arrived does not stand out
         page = tab.go(path)
         if path == f"experiments/{NAME}":
             for days in (4, 3, 5):
@@ -137,9 +138,9 @@ def taken(
         if path.endswith("/bins"):
             choose_a_bin(page, colour="best price ($)")
         page.mouse.move(0, 0)
-        page.wait_for_timeout(1500)  # until what has just arrived stands out no more
+        page.wait_for_timeout(500)
         whole = Image.open(BytesIO(page.screenshot(full_page=True))).convert("RGB")
-    return whole.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    return whole.quantize(COLOURS, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
 
 
 def choose_a_bin(page: Page, colour: str) -> None:

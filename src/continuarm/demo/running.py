@@ -105,7 +105,7 @@ class Run:
     def line(self) -> str:
         """How it fares now, in less than 80 letters."""
         rate = self._asked / max(time.monotonic() - self._began, 1e-9)
-        text = f"{self._asked:,} decisions, {rate:,.0f}/s"
+        text = f"{self._asked:,} decision{'s' * (self._asked != 1)}, {rate:,.0f}/s"
         if not self._ours:
             return text
         paid, mean, best, _ = np.mean(self._ours, axis=0)
