@@ -95,6 +95,21 @@ def test_two_who_share_a_policy_hold_the_same_bits(any_store: Store) -> None:
     assert one.recommend_many([[37.0]])[0] == one.policy().recommend([37.0])
 
 
+def test_the_more_decisions_are_open_the_fewer_snapshots_are_kept(any_store: Store) -> None:
+    one = share(new(), any_store, "prices", every=10)
+    two = share(new(), any_store, "prices", every=10)
+    waiting = [one.ask([37.0]) for _ in range(45)]  # after 1, where it began: 2 to 46
+    for decision in waiting[:35]:  # 47 to 81
+        two.tell(decision, payoff(decision))
+    for shared in (one, two):
+        shared.policy()  # which catches up
+    # Open are 9 at 10; 19 at 20: each second counts; 29, 39 at 30, 40: each fourth; 41 at 50: each
+    # eighth; 31, 21 at 60, 70: each fourth; 11 at 80: each second.
+    kept = [snapshot.position for snapshot in any_store.snapshots("prices")]
+    assert kept == [1, 10, 20, 40, 80]
+    assert state_of(share(new(), any_store, "prices")) == state_of(one) == state_of(two)
+
+
 def test_threads_append_together_and_each_gets_its_own(any_store: Store) -> None:
     store = any_store
     shared = share(new(rng=1), store, "prices")

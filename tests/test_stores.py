@@ -9,8 +9,9 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
+from threading import Thread
 
 import psycopg
 import pytest
@@ -25,6 +26,7 @@ from continuarm.errors import (
 from continuarm.store import Entry, Snapshot, Store, open_store, schema, sqlite
 from continuarm.store import postgresql as postgresql_store
 from continuarm.store.moving import read_lines, written_lines
+from continuarm.store.protocol import TurnTakenError
 from continuarm.testing import check_store
 from tests import postgresql
 from tests.worlds import ROOT
@@ -214,6 +216,28 @@ def _damaged(lines: list[str]) -> Iterator[list[str]]:
         yield [first, rest[0], re.sub(r'"time": [0-9.]+', text, rest[1]), *rest[2:]]
     yield [first, rest[0], rest[1].replace("asked", "a\\u0000"), *rest[2:]]
     yield [*lines, "null"]
+
+
+def test_one_appends_at_a_time_and_any_thread_ends_it(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    with closing(open_store(str(path))) as one, closing(open_store(str(path))) as other:
+        one.create("prices", "")
+        end = ExitStack()
+        [outcome] = end.enter_context(one.appending("prices", [Entry("asked", "A", opens="a")]))
+        assert outcome.record is not None
+        assert other.read("prices", 0) == [], "what is not durable is not seen"
+        for store in (one, other):
+            with pytest.raises(TurnTakenError, match="one writes at a time"):
+                store.appending("prices", [Entry("asked", "B", opens="b")]).__enter__()
+        thread = Thread(target=end.close)
+        thread.start()
+        thread.join()
+        assert other.read("prices", 0) == [outcome.record]
+        with other.appending("prices", [Entry("told", "T", closes="a")]) as [told]:
+            assert told.refused is None
+        with pytest.raises(ZeroDivisionError), one.appending("prices", [Entry("asked", "C")]):
+            raise ZeroDivisionError
+        assert one.experiment("prices").head == 2
 
 
 def test_a_full_disk_is_said_changes_nothing_and_passes(tmp_path: Path) -> None:

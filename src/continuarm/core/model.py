@@ -303,7 +303,7 @@ class Model:
     def recommend(self, contexts: Array, limits: Limits, starts: Array | None = None) -> Array:
         """The best decisions known for contexts `(n, dx)`, with starts of their own or not."""
         values = np.empty((len(contexts), self.dy))
-        starts = np.empty((0, self.dy)) if starts is None else starts
+        starts = NO_CONTEXTS[1] if starts is None else starts
         if len(contexts) > 0:
             wanted = (contexts, starts, values)
             own = self.setup, self.state, self.room
@@ -327,7 +327,7 @@ class Model:
         numbers.
         """
         given = (key, draw & WORD, draw >> 64, context, value)
-        free = limits._replace(guard=FREE)  # no guard changes what is known
+        free = limits if limits.guard is FREE else limits._replace(guard=FREE)  # it knows of none
         found: tuple[int, bool, int] = self.view_entry(
             self.setup, self.state, self.room, free, given, seen
         )

@@ -42,6 +42,7 @@ __all__ = ["Desk", "Written", "checked_key"]
 # Of the number of a decision: its counter, then who decided, then in which experiment.
 COUNTER_BITS, NUMBER_BITS = 64, 32
 LONGEST_KEY = 200
+NOBODYS = Tokens()  # decisions of a ledger are known by their numbers alone
 
 
 class Written(NamedTuple):
@@ -138,7 +139,7 @@ class Desk:
 
     def told(self, decision: Any, payoff: Any, value: Context | None) -> Written:
         """That a payoff came."""
-        inputs = Inputs(self.replica.life, Tokens(), self.replica.name)
+        inputs = Inputs(self.replica.life, NOBODYS, self.replica.name)
         numbers = inputs.payoff(payoff), None, inputs.done(value)
         return _written(events.Told(self._id_of(decision), *numbers))
 

@@ -51,15 +51,27 @@ def id_of(text: str) -> int:
 
 def entry_of(event: Event, key: str | None = None, **more: Any) -> Entry:
     """An event as an entry; `more` is noted with it and changes nothing."""
-    kind, opens, closes = type(event), None, None
-    if kind is Asked:
-        opens = text_of(event.id)  # type: ignore[union-attr]
-    elif kind is Told or kind is Forgotten:
-        closes = text_of(event.id)  # type: ignore[union-attr]
-    for name, value in zip(kind._fields, event, strict=True):
+    kind, closes = type(event), None
+    if isinstance(event, Asked):  # as often as all others: written out, because that is quicker
+        id_, context, value, _, role, bin_, centre, start, limits, why, view = event
+        more |= {
+            "context": context.tolist(),
+            "value": value.tolist(),
+            "role": role,
+            "bin": bin_,
+            "centre": None if centre is None else centre.tolist(),
+            "start": start.tolist(),
+            "limits": None if limits is None else limits.tolist(),
+            "why": why,
+            "view": None if view is None else view.tolist(),
+        }
+        return Entry(events.NAMES[kind], _written(more), text_of(id_), None, key)
+    if isinstance(event, Told | Forgotten):
+        closes = text_of(event.id)
+    for name, given in zip(kind._fields, event, strict=True):
         if name not in ELSEWHERE:
-            more[name] = value.tolist() if type(value) is np.ndarray else value
-    return Entry(events.NAMES[kind], _written(more), opens, closes, key)
+            more[name] = given.tolist() if type(given) is np.ndarray else given
+    return Entry(events.NAMES[kind], _written(more), None, closes, key)
 
 
 def _written(plain: dict[str, Any]) -> str:

@@ -1,9 +1,10 @@
 """Replica: the fold of a ledger up to a position, in one process.
 
-Every replica folds the same records in the same order, so all hold the same bits. At every
-thousandth position or so one keeps a snapshot, and the others compare theirs with it.
+Every replica folds the same records in the same order, so all hold the same bits. Every so many
+positions one keeps a snapshot, and the others compare theirs with it.
 """
 
+from collections import deque
 from collections.abc import Iterable
 
 from continuarm import checks
@@ -24,7 +25,7 @@ SNAPSHOT_EVERY = 5000  # positions
 class Replica:
     """A life that follows a ledger.
 
-    every : positions between two snapshots.
+    every : positions between two snapshots, while no more decisions are open.
     """
 
     life: Life
@@ -33,6 +34,7 @@ class Replica:
     def __init__(self, store: Store, name: str, *, every: int = SNAPSHOT_EVERY) -> None:
         self.store, self.name, self.every = store, name, checks.whole("every", every, 1)
         self.differs: str | None = None  # how this replica's state differs from another's
+        self._made = deque[Snapshot]()  # while folding, and not kept yet
         self._load()
 
     def _load(self) -> None:
@@ -49,12 +51,16 @@ class Replica:
         self._is_whole = True
 
     def catch_up(self) -> None:
-        """Fold all that was appended since."""
+        """Fold all that was appended since, and keep snapshots."""
         while self.fold_some():
-            pass
+            self.keep_snapshots()
+        self.keep_snapshots()
 
     def fold_some(self, most: int = MOST_READ) -> bool:
-        """Fold the next records, at most so many; whether there may be more."""
+        """Fold the next records, at most so many; whether there may be more.
+
+        Snapshots that are made meanwhile are kept by `keep_snapshots`, which waits for the store.
+        """
         self._mend()
         records = self.store.read(self.name, self.position, most)
         if records and records[0].position != self.position + 1:  # what was before is erased
@@ -92,9 +98,26 @@ class Replica:
             self._begin_again(record)
         fold(self.life, record, event)
         self.position, self._is_whole = record.position, True
-        if self.position % self.every == 0:
-            own = self.snapshot()
+        if self.position % self.every == 0 and self._is_worth_a_snapshot:
+            self._made.append(self.snapshot())
+
+    def keep_snapshots(self) -> None:
+        """Keep the snapshots that were made while folding, or compare them with those kept."""
+        while self._made:
+            own = self._made.popleft()
             self._compare(own, self.store.keep(self.name, own))
+
+    @property
+    def _is_worth_a_snapshot(self) -> bool:
+        """Whether the events since the last one are as many as the decisions that are open.
+
+        A snapshot holds all that are open, so a fixed distance would cost more the more there are.
+        The distance is `every` times a power of two: the same positions in all replicas.
+        """
+        times = 1
+        while times * self.every < len(self.life.open.open):
+            times *= 2
+        return self.position // self.every % times == 0
 
     def _begin_again(self, record: Record) -> None:
         """Fold nothing that another version has taken over; it may be given back."""

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from continuarm.errors import ContinuarmError
-from continuarm.service import messages, page
+from continuarm.service import page
 from continuarm.service.browsers import Browsers
 from continuarm.service.deciding import Deciding
 from continuarm.service.experiments import Experiments
@@ -22,17 +22,19 @@ from continuarm.service.happening import Happening
 from continuarm.service.http import (
     HEADERS,
     JSON,
+    Endpoint,
     Lines,
     Log,
     answered,
     encode,
-    endpoint_of,
+    failed,
     to_standard_error,
 )
 from continuarm.service.looking import Looking
 from continuarm.service.metrics import Metrics
 from continuarm.service.operations import openapi
 from continuarm.service.said import Said
+from continuarm.service.shortcuts import Shortcuts
 from continuarm.service.steering import Steering
 from continuarm.service.stopping import hear
 from continuarm.service.tokens import Doorkeeper
@@ -41,6 +43,9 @@ __all__ = ["application"]
 
 MANY, ONE = "/v1/experiments", "/v1/experiments/{name}"
 MOST_A_SECOND = 10_000.0  # requests of one token
+GARBAGE = (
+    10_000  # objects after which it is looked for; a request makes a few dozen, none in rings
+)
 TICK = 0.5  # seconds between two looks for what is over its time
 
 
@@ -60,20 +65,23 @@ def application(
     """
     said = Said(experiments)
     door, metrics = Doorkeeper(experiments.store, rate), Metrics(experiments)
+    deciding = Deciding(experiments).operations(ONE)
     operations = [
-        *Deciding(experiments).operations(ONE),  # first, because they are looked for in order
+        *deciding,
         *Looking(experiments, said).operations(MANY, ONE),
         *Happening(experiments, door).operations(ONE),
         *Steering(experiments, said).operations(ONE),
     ]
     lines = Lines(log, log_contexts)
-    routes = []
+    routes, quick = list[Route](), dict[str, Endpoint]()
     for op in operations:
-        endpoint = endpoint_of(op, door, metrics.counting(op.method, op.path), lines)
+        endpoint = Endpoint(op, door, metrics.counting(op.method, op.path), lines)
         routes.append(Route(op.path, endpoint, methods=[op.method]))
+        if op in deciding:
+            quick[op.path.rpartition("/")[2]] = endpoint
     health = _Health(experiments, door, metrics, lines, encode(openapi(operations)))
     handlers: Any = {404: _unknown, 405: _unknown, 500: _unknown}
-    return Starlette(
+    app = Shortcuts(
         routes=[*routes, *page.routes(), *health.routes()],
         lifespan=health.life,
         exception_handlers=handlers,
@@ -82,6 +90,9 @@ def application(
             Middleware(Browsers, door, lines, origins),
         ],
     )
+    app.endpoints = {} if origins else quick
+    app.browsers = Browsers(app, door, lines, origins)
+    return app
 
 
 def _for_pages_of(origins: Sequence[str]) -> list[Middleware]:
@@ -123,12 +134,15 @@ class _Health:
         hear(self._experiments.stop)
         await asyncio.to_thread(self._experiments.open_all)
         gc.freeze()  # what is compiled is many objects, which need not be looked through again
+        usual = gc.get_threshold()
+        gc.set_threshold(GARBAGE, *usual[1:])
         self._has_begun = True
         clock = asyncio.create_task(self._pass_time())
         yield
         clock.cancel()
         await asyncio.to_thread(self._experiments.close)
         self._lines.flush()
+        gc.set_threshold(*usual)
         gc.unfreeze()
 
     async def _pass_time(self) -> None:
@@ -163,4 +177,4 @@ class _Health:
 async def _unknown(request: HttpRequest, error: Exception) -> Response:
     status = getattr(error, "status_code", 500)
     word = {404: "unknown-path", 405: "unknown-method"}.get(status, "failed")
-    return answered(messages.Refusal(word, f"{request.method} {request.url.path}"), status)
+    return failed(request.scope, status, word)

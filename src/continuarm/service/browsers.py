@@ -38,6 +38,14 @@ class Browsers:
             return
         await self._app(scope, receive, send)
 
+    def lets_in(self, scope: Any) -> bool:
+        """Whether a request is answered."""
+        try:
+            self._look(scope)
+        except ForbiddenError:
+            return False
+        return True
+
     def _look(self, scope: Any) -> None:
         host, origin, site = _said(scope["headers"])
         if self._door.is_open and is_loopback((scope["server"] or ("",))[0]) and not _is_us(host):

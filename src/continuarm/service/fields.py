@@ -1,8 +1,6 @@
 """Which part of a request an error is about."""
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import msgspec
 
@@ -14,14 +12,20 @@ PLACE = re.compile(r"at `\$\.?([^`]*)`$")  # where msgspec says that a body is w
 UNKNOWN = re.compile(r"(?:unknown|missing required) field `([^`]+)`")
 
 
-@contextmanager
-def about(field: str) -> Iterator[None]:
+class about:
     """What is refused in here is about this field."""
-    try:
-        yield
-    except ContinuarmError as error:
-        error.field = error.field or field
-        raise
+
+    __slots__ = ("_field",)
+
+    def __init__(self, field: str) -> None:
+        self._field = field
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, ContinuarmError):
+            error.field = error.field or self._field
 
 
 def field_of(error: Exception) -> str | None:

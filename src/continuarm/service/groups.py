@@ -1,13 +1,14 @@
-"""Together: what many requests want, done in one go by a thread, while the event loop goes on."""
+"""Together: what many requests want, done in one go, while the event loop goes on."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from continuarm.ledger.groups import taken
 
 __all__ = ["Together"]
+
+IDLE = 10  # rounds of the event loop that bring nothing: no more requests are on their way
 
 
 class Together:
@@ -16,8 +17,8 @@ class Together:
     work : what fulfils the wishes of a group; it answers each, in their order.
     """
 
-    def __init__(self, work: Callable[[list[Any]], list[Any]], name: str) -> None:
-        self._work, self._thread = work, ThreadPoolExecutor(1, name)
+    def __init__(self, work: Callable[[list[Any]], Awaitable[list[Any]]]) -> None:
+        self._work, self._last = work, 0
         self._gathered: list[tuple[Sequence[Any], asyncio.Future[list[Any]]]] = []
         self._working: asyncio.Task[None] | None = None
 
@@ -27,21 +28,35 @@ class Together:
         done: asyncio.Future[list[Any]] = loop.create_future()
         self._gathered.append((wishes, done))
         if self._working is None:
-            self._working = loop.create_task(self._do_all(loop))
+            self._working = loop.create_task(self._do_all())
         return await done
 
-    async def _do_all(self, loop: asyncio.AbstractEventLoop) -> None:
+    async def _do_all(self) -> None:
         try:
             while self._gathered:
+                if self._last > 1:
+                    await self._gather()
                 group, self._gathered = taken(self._gathered)
-                await self._do(loop, group)
+                self._last = len(group)
+                await self._do(group)
         finally:
             self._working = None
 
-    async def _do(self, loop: asyncio.AbstractEventLoop, group: list[Any]) -> None:
+    async def _gather(self) -> None:
+        """Let requests in that come at this moment: a group costs the same for one or for many.
+
+        Those who were answered together come back together. Where one was alone, nobody waits.
+        """
+        idle, before = 0, 0
+        while idle < IDLE:
+            await asyncio.sleep(0)
+            idle = idle + 1 if len(self._gathered) == before else 0
+            before = len(self._gathered)
+
+    async def _do(self, group: list[Any]) -> None:
         wishes = [wish for given, _ in group for wish in given]
         try:
-            answers = iter(await loop.run_in_executor(self._thread, self._work, wishes))
+            answers = iter(await self._work(wishes))
         except Exception as error:
             for _, done in group:
                 if not done.done():
@@ -51,7 +66,3 @@ class Together:
             found = [next(answers) for _ in given]
             if not done.done():
                 done.set_result(found)
-
-    def close(self) -> None:
-        """Do no more, when what was begun is done."""
-        self._thread.shutdown()

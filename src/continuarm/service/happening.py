@@ -16,7 +16,7 @@ from continuarm.service.http import HEADERS, encode
 from continuarm.service.operations import Operation
 from continuarm.service.queries import whole_of
 from continuarm.service.running import Running
-from continuarm.service.tokens import Doorkeeper
+from continuarm.service.tokens import Doorkeeper, Headers
 from continuarm.store.records import Record
 
 __all__ = ["Happening"]
@@ -53,15 +53,13 @@ class Happening:
         """What happens from now on."""
         running = await self._experiments.running(request)
         after = whole_of(request, "after", running.replica.position)
-        lines = self._lines(running, after, request.headers.get("authorization"))
+        lines = self._lines(running, after, request.scope["headers"])
         return StreamingResponse(lines, 200, HEADERS, "text/event-stream")
 
-    async def _lines(
-        self, running: Running, after: int, token: str | None
-    ) -> AsyncIterator[bytes]:
+    async def _lines(self, running: Running, after: int, headers: Headers) -> AsyncIterator[bytes]:
         """Events as they are folded; a comment now and then, so that a lost reader is noticed."""
         silent = 0.0
-        while self._goes_on(running, token):
+        while self._goes_on(running, headers):
             if running.replica.position <= after:
                 await asyncio.sleep(GLANCE)  # no thread waits for a reader
                 silent += GLANCE
@@ -74,9 +72,9 @@ class Happening:
                 yield b": still here\n\n"
                 silent = 0.0
 
-    def _goes_on(self, running: Running, token: str | None) -> bool:
+    def _goes_on(self, running: Running, headers: Headers) -> bool:
         over = running.is_closed or self._experiments.is_stopping
-        return not over and self._door.knows(token)
+        return not over and self._door.knows(headers)
 
 
 def _event(record: Record) -> dict[str, Any]:

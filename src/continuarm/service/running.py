@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import random
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from functools import partial
 from threading import Event, Thread
 from typing import Any, NamedTuple
@@ -20,7 +22,7 @@ from continuarm.live.limits import Within, within_of
 from continuarm.live.policy import Policy
 from continuarm.service.fields import about
 from continuarm.service.groups import Together
-from continuarm.store.protocol import Store
+from continuarm.store.protocol import Store, TurnTakenError
 from continuarm.store.records import Entry, Outcome
 from continuarm.store.rules import storable
 
@@ -30,6 +32,8 @@ LOOK = 0.5  # seconds after which the follower looks, whatever it was told
 AGAIN = 0.2  # seconds before a store that does not answer is asked again
 QUIET = 0.005  # seconds without an append after which the follower looks
 MAX_BEHIND = 20_000  # events
+PATIENCE, TRY = 10.0, 0.002  # seconds that one waits to append, and at most between two tries
+QUICK = 0.002  # seconds that the event loop may wait for the disk
 AT_ONCE = 50  # records that are folded before a request may come between
 
 
@@ -54,7 +58,8 @@ class Running:
     ) -> None:
         self.store, self.name, self.max_lag, self.max_behind = store, name, max_lag, max_behind
         self.replica, self.gate = Replica(store, name), Gate()
-        self.desk, self._together = Desk(self.replica), Together(self._settle, f"write {name}")
+        self.desk, self._together = Desk(self.replica), Together(self._settle)
+        self._writer = ThreadPoolExecutor(1, f"write {name}")
         self.context, self.decision = self.desk.context, self.desk.decision
         self.clips = json.loads(store.experiment(name).settings).get("outside") == "clip"
         self.desk.take_number()  # no request waits for the store's lock, nor for the compiler
@@ -62,7 +67,7 @@ class Running:
         self.replica.catch_up()
         self._head = self.replica.position  # of the ledger, as far as is known
         self.current_at, self._stop = time.monotonic(), Event()
-        self._appending = False
+        self._appending, self._disk_is_quick = False, False
         self._follower = Thread(target=self._follow, name=f"follow {name}", daemon=True)
         self._follower.start()
 
@@ -81,6 +86,7 @@ class Running:
                 while self.gate.alone(self.replica.fold_some, AT_ONCE):
                     pass
                 self.current_at = began
+                self.replica.keep_snapshots()
             except StoreError:  # it does not answer, or another version has taken over
                 self._stop.wait(AGAIN)
 
@@ -92,7 +98,7 @@ class Running:
     def close(self) -> None:
         """Follow no more."""
         self._stop.set()
-        self._together.close()
+        self._writer.shutdown()
         self._follower.join()
 
     @property
@@ -144,34 +150,33 @@ class Running:
         self.refuse_if_behind()
         with about("within"):
             limits = None if within is None else within_of(within, self.decision)
-        pairs = zip(contexts, keys, strict=True)
-        answers: list[Any] = [_tried(self._point, context, key) for context, key in pairs]
-        wanted = [k for k, point in enumerate(answers) if not isinstance(point, ContinuarmError)]
-        found = await self._together.do([Wish(answers[k], limits, keys[k]) for k in wanted])
-        for k, answer in zip(wanted, found, strict=True):
-            answers[k] = answer
-        return answers
+        wishes = [
+            _tried(self._wish, context, limits, key)
+            for context, key in zip(contexts, keys, strict=True)
+        ]
+        found = iter(await self._together.do([w for w in wishes if isinstance(w, Wish)]))
+        return [next(found) if isinstance(wish, Wish) else wish for wish in wishes]
 
-    def _point(self, context: Any, key: str | None) -> Array:
-        """A context as numbers, if the store can take what comes with it."""
+    def _wish(self, context: Any, limits: Within | None, key: str | None) -> Wish:
+        """That a decision is wanted, if the store can take what comes with it."""
         if key is not None:
             with about("key"):
                 storable(key)
-        return self.context.array(context)
+        return Wish(self.context.array(context), limits, key)
 
     async def close_all(self, written: Sequence[Written]) -> list[ContinuarmError | None]:
         """Close decisions; for each, why it could not be, if so."""
         return await self._together.do(written)
 
-    def _settle(self, wishes: list[Wish | Written]) -> list[Any]:
+    async def _settle(self, wishes: list[Wish | Written]) -> list[Any]:
         """Decide what is asked, append all of it, and fold it; what became of each wish."""
         if self.desk.in_turn and any(isinstance(wish, Wish) for wish in wishes):
-            return [self._settle_in_turn(wish) for wish in wishes]
+            return [await self._settle_in_turn(wish) for wish in wishes]
         due, made = self.gate.alone(self._made, wishes)
         written = [*due, *(one for one in made if isinstance(one, Written))]
         self._appending = True
         try:
-            outcomes = self._append(written)
+            outcomes = await self._append(written)
         finally:
             self._appending = False
         found = iter(outcomes[len(due) :])
@@ -180,21 +185,22 @@ class Running:
             for wish, one in zip(wishes, made, strict=True)
         ]
 
-    def _settle_in_turn(self, wish: Wish | Written) -> Any:
+    async def _settle_in_turn(self, wish: Wish | Written) -> Any:
         """The same for one wish, where a decision changes the state of the next."""
         if isinstance(wish, Written):
-            return self._settle([wish])[0]
+            return (await self._settle([wish]))[0]
+        asked = partial(self.gate.alone, self.desk.ask_in_turn, *wish)
         try:
-            made, outcome = self.gate.alone(self.desk.ask_in_turn, *wish)
+            made, outcome = await self._in_writer(asked)
         except UnavailableError:
             raise
         except ContinuarmError as error:
             return error
         return self._answer(wish, made, outcome)
 
-    def _append(self, written: list[Written]) -> list[Outcome]:
+    async def _append(self, written: list[Written]) -> list[Outcome]:
         began = time.monotonic()
-        outcomes = self.store.append(self.name, [entry for entry, _ in written])
+        outcomes = await self._appended([entry for entry, _ in written])
         self._head = max([self._head, *(record.position for _, record in outcomes if record)])
         with suppress(StoreError):  # it is durable: who follows folds it later
             events = (event for _, event in written)
@@ -202,6 +208,36 @@ class Running:
             if outcomes and outcomes[-1].refused is None:  # it was at the ledger's head
                 self.current_at = began
         return outcomes
+
+    async def _appended(self, group: list[Entry]) -> list[Outcome]:
+        """Have a group appended; the event loop waits for nobody, nor long for the disk.
+
+        Where a store is near, statements are run at once: to hand one to a thread takes longer
+        than the statement. The end of a quick disk is waited for, too; that of one that was slow
+        the last time goes to a thread.
+        """
+        if not self.store.is_near:
+            outcomes: list[Outcome] = await self._in_writer(self.store.append, self.name, group)
+            return outcomes
+        until, end = time.monotonic() + PATIENCE, ExitStack()
+        while True:
+            try:
+                outcomes = end.enter_context(self.store.appending(self.name, group))
+                break
+            except TurnTakenError:
+                if time.monotonic() > until:
+                    raise
+            await asyncio.sleep(random.uniform(0.0, TRY))
+        began = time.monotonic()
+        if self._disk_is_quick:
+            end.close()
+        else:
+            await self._in_writer(end.close)
+        self._disk_is_quick = time.monotonic() - began < QUICK
+        return outcomes
+
+    async def _in_writer(self, work: Any, *given: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._writer, work, *given)
 
     def _made(self, wishes: list[Wish | Written]) -> tuple[list[Written], list[Any]]:
         """What is over its time, and for each wish what is to be appended, or why nothing is."""

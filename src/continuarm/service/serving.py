@@ -76,6 +76,7 @@ def run(factory: str, host: str, port: int, workers: int) -> None:
         access_log=False,
         log_level="warning",
         server_header=False,
+        proxy_headers=False,  # nobody asks who was behind a proxy
         timeout_graceful_shutdown=10,
     )
 

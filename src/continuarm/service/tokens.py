@@ -4,15 +4,36 @@ import hashlib
 import hmac
 import secrets
 import time
+from collections.abc import Sequence
 
 from continuarm.errors import ContinuarmError, SettingsError
 from continuarm.store.protocol import Store
 from continuarm.store.records import Token
 
-__all__ = ["SCOPES", "Doorkeeper", "ForbiddenError", "TooManyError", "UnauthorisedError", "issue"]
+__all__ = [
+    "SCOPES",
+    "Doorkeeper",
+    "ForbiddenError",
+    "Headers",
+    "TooManyError",
+    "UnauthorisedError",
+    "header_of",
+    "issue",
+]
 
 SCOPES = ("read", "decide", "admin")  # each may do what those before it may
 BURST = 2.0  # seconds of its rate that a token may use at once
+
+
+Headers = Sequence[tuple[bytes, bytes]]  # names in small letters
+
+
+def header_of(headers: Headers, name: bytes) -> bytes | None:
+    """The value of a header."""
+    for found, value in headers:
+        if found == name:
+            return value
+    return None
 
 
 class UnauthorisedError(ContinuarmError):
@@ -59,26 +80,27 @@ class Doorkeeper:
         if self._tokens:  # when the last one is revoked, nobody is let in
             self.is_open = False
 
-    def knows(self, header: str | None) -> bool:
-        """Whether who was let in with this still would be."""
+    def knows(self, headers: Headers) -> bool:
+        """Whether who was let in with these still would be."""
         try:
-            return self.is_open or self._found(self._tokens, header) is not None
+            return self.is_open or self._found(self._tokens, headers) is not None
         except UnauthorisedError:
             return False
 
-    def let_in(self, header: str | None, scope: str) -> None:
+    def let_in(self, headers: Headers, scope: str) -> None:
         """Refuse who may not do what needs this scope."""
         name = ""
         if not self.is_open:
-            found = self._found(self._tokens, header)
+            found = self._found(self._tokens, headers)
             if SCOPES.index(found.scope) < SCOPES.index(scope):
                 raise ForbiddenError(f"the scope {scope!r} is needed, but got {found.scope!r}")
             name = found.name
         self._count(name)
 
     @staticmethod
-    def _found(tokens: list[Token], header: str | None) -> Token:
-        kind, _, secret = (header or "").partition(" ")
+    def _found(tokens: list[Token], headers: Headers) -> Token:
+        header = header_of(headers, b"authorization") or b""
+        kind, _, secret = header.decode("latin-1").partition(" ")
         given, found = _hashed(secret.strip()), None
         for token in tokens:  # all of them, so that time tells nothing
             if hmac.compare_digest(token.hashed, given) and kind.lower() == "bearer":

@@ -1,7 +1,8 @@
 """MemoryStore: ledgers that live as long as the process, for tests and rehearsals."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Condition
 
@@ -44,6 +45,8 @@ class MemoryStore:
     >>> outcome.record.position
     1
     """
+
+    is_near = True
 
     def __init__(self) -> None:
         self._ledgers: dict[str, _Ledger] = {}
@@ -100,6 +103,11 @@ class MemoryStore:
                 ledger.experiment = experiment._replace(head=added[-1].position, time=now)
                 self._changed.notify_all()
             return outcomes
+
+    @contextmanager
+    def appending(self, name: str, group: Sequence[Entry]) -> Iterator[list[Outcome]]:
+        """See `Store`."""
+        yield self.append(name, group)
 
     def read(self, name: str, after: int, most: int = MOST_READ) -> list[Record]:
         """See `Store`."""

@@ -68,7 +68,7 @@ class PostgresqlDatabase:
         "SELECT {columns} FROM unnest(?::text[]) AS listed CROSS JOIN LATERAL "
         "(SELECT * FROM events WHERE {column} = listed AND experiment = ? OFFSET 0) AS met"
     )  # each by itself: else all events are looked through, as long as there are no statistics
-    locking = " FOR UPDATE"
+    locking, is_near = " FOR UPDATE", False
 
     def __init__(self, address: str, *, make: bool = True) -> None:
         self._address, self.where = address, without_password(address)
@@ -126,7 +126,7 @@ class PostgresqlDatabase:
         with self._refusals(), self._pool.connection() as connection:
             yield _Session(connection)
 
-    reading = writing
+    reading = writing_now = writing
 
     def appended(self, session: Session) -> None:
         """Tell those who listen, when the transaction ends."""

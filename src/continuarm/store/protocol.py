@@ -7,13 +7,19 @@ durable.
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
+from continuarm.errors import UnavailableError
 from continuarm.store.records import Entry, Experiment, Outcome, Record, Snapshot, Token
 
-__all__ = ["MOST_READ", "Store"]
+__all__ = ["MOST_READ", "Store", "TurnTakenError"]
 
 MOST_READ = 1000  # records at once
+
+
+class TurnTakenError(UnavailableError):
+    """Somebody else appends at this moment."""
 
 
 class Store(Protocol):
@@ -21,7 +27,11 @@ class Store(Protocol):
 
     An experiment that is not there is an UnknownExperimentError. What cannot be done now, because
     the database does not answer or the disk is full, is an UnavailableError, and changes nothing.
+
+    is_near : whether `appending` waits for the disk alone, and at its end.
     """
+
+    is_near: bool
 
     def create(self, name: str, settings: str) -> Experiment:
         """Begin an experiment, or find it as it was begun; with other settings it is refused."""
@@ -42,6 +52,15 @@ class Store(Protocol):
         """Append a group in one stroke; one entry that is refused does not keep back the others.
 
         onto : append only if the ledger's head is at this position.
+        """
+
+    def appending(
+        self, name: str, group: Sequence[Entry]
+    ) -> AbstractContextManager[list[Outcome]]:
+        """Append a group by a `with` statement; it is durable when that has ended.
+
+        Another thread may end it. If the end raises, nothing was appended. While somebody else
+        appends it is a TurnTakenError, and nobody is waited for.
         """
 
     def read(self, name: str, after: int, most: int = MOST_READ) -> list[Record]:

@@ -3,8 +3,8 @@
 Statements are fixed texts; whatever comes from outside is a parameter.
 """
 
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from itertools import chain
 from time import monotonic
 from typing import Any, Protocol
@@ -49,6 +49,8 @@ class Database(Protocol):
     among: str
     #: SQL that keeps others from writing to the rows that were just read
     locking: str
+    #: whether `writing_now` waits for the disk alone, and at its end
+    is_near: bool
 
     def listed(self, strings: list[str]) -> Any:
         """Strings as one parameter."""
@@ -61,6 +63,9 @@ class Database(Protocol):
 
     def writing(self) -> AbstractContextManager[Session]:
         """A transaction that writes."""
+
+    def writing_now(self) -> AbstractContextManager[Session]:
+        """The same, or a TurnTakenError while another one writes; any thread may end it."""
 
     def appended(self, session: Session) -> None:
         """Tell those who wait, when this transaction ends."""
@@ -99,7 +104,7 @@ class SqlStore:
     """Ledgers in a database."""
 
     def __init__(self, database: Database) -> None:
-        self.database = database
+        self.database, self.is_near = database, database.is_near
 
     def _found(self, session: Session, name: str, locking: str = "") -> tuple[int, Experiment]:
         """An experiment and its number."""
@@ -154,14 +159,26 @@ class SqlStore:
         """See `Store`."""
         storable_group(group)
         with self.database.writing() as session:
-            number, experiment = self._found(session, name, self.database.locking)
-            appendable(experiment)
-            now = max(experiment.time, self.database.clock(session))
-            known = self._known(session, number, group)
-            outcomes = settle(group, experiment.head, now, known, onto)
-            added = [o.record for o in outcomes if o.refused is None and o.record is not None]
-            if added:
-                self._write(session, number, added)
+            return self._append(session, name, group, onto)
+
+    @contextmanager
+    def appending(self, name: str, group: Sequence[Entry]) -> Iterator[list[Outcome]]:
+        """See `Store`."""
+        storable_group(group)
+        with self.database.writing_now() as session:
+            yield self._append(session, name, group, None)
+
+    def _append(
+        self, session: Session, name: str, group: Sequence[Entry], onto: int | None
+    ) -> list[Outcome]:
+        number, experiment = self._found(session, name, self.database.locking)
+        appendable(experiment)
+        now = max(experiment.time, self.database.clock(session))
+        known = self._known(session, number, group)
+        outcomes = settle(group, experiment.head, now, known, onto)
+        added = [o.record for o in outcomes if o.refused is None and o.record is not None]
+        if added:
+            self._write(session, number, added)
         return outcomes
 
     def _known(self, session: Session, number: int, group: Sequence[Entry]) -> Known:

@@ -17,12 +17,15 @@ from typing import Any
 
 from continuarm.errors import StoreError, UnavailableError
 from continuarm.store import schema
+from continuarm.store.protocol import TurnTakenError
 from continuarm.store.sql import Row, Session
 
 __all__ = ["SqliteDatabase"]
 
 PATIENCE = 10.0  # seconds that a writer waits for the others
 TRY = 0.001  # seconds between two tries, at most
+PAGE = 4096  # bytes
+CACHE, LOGGED = 16 * 2**20, 16 * 2**20  # bytes of pages kept, and of log before it is written back
 LOOK = 0.002  # seconds between two looks whether something was appended
 READ, WRITE = "BEGIN", "BEGIN IMMEDIATE"
 WORDS = {
@@ -46,6 +49,33 @@ class _Session:
         self._connection.executemany(statement, given)
 
 
+@contextmanager
+def _ended(connection: sqlite3.Connection) -> Iterator[None]:
+    """What is done in here is on the disk at the end, or nothing of it is done."""
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _begin_now(connection: sqlite3.Connection) -> None:
+    """Begin a transaction that writes, if nobody else writes."""
+    try:
+        connection.execute(WRITE)
+    except sqlite3.OperationalError as error:
+        if _is_locked(error):
+            raise TurnTakenError("one writes at a time to a store") from None
+        raise
+
+
+def _is_locked(error: sqlite3.OperationalError) -> bool:
+    """Whether another one writes."""
+    return "locked" in str(error)
+
+
 class SqliteDatabase:
     """The tables in a file.
 
@@ -56,13 +86,14 @@ class SqliteDatabase:
         "SELECT {columns} FROM json_each(?) AS listed "
         "CROSS JOIN events ON {column} = listed.value WHERE experiment = ?"
     )  # in this order: else all events may be looked through
-    locking = ""
+    locking, is_near = "", True
 
     def __init__(self, path: str | os.PathLike[str], *, make: bool = True) -> None:
         self.path = Path(path)
         self._mine = local()
         self._open: list[sqlite3.Connection] = []
         self._opening, self._closed = Lock(), False
+        self._spare: dict[int, list[sqlite3.Connection]] = {}  # for `writing_now`, by process
         if not self.path.parent.is_dir():
             raise StoreError(f"the folder of a store must be there, but {self.path.parent} is not")
         self._inode: int | None = None
@@ -100,20 +131,26 @@ class SqliteDatabase:
                 session.run(statement)
             session.run(f"PRAGMA user_version = {schema.VERSION}")
 
-    def _connection(self) -> sqlite3.Connection:
-        """This thread's connection; one made before a fork is not used after it."""
+    def _connect(self, patience: float) -> sqlite3.Connection:
+        """A connection for any thread, which waits so many seconds for others."""
         if self._closed:
             raise StoreError(f"a store must be open, but {self.path} was closed")
-        if getattr(self._mine, "process", None) != os.getpid():
-            connection = sqlite3.connect(
-                self.path, PATIENCE, isolation_level=None, check_same_thread=False
-            )
-            with self._opening:
-                self._open.append(connection)
-            if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
-                connection.execute("PRAGMA journal_mode = WAL")  # nobody waits for this lock
-            connection.execute("PRAGMA synchronous = FULL")
-            self._mine.connection, self._mine.process = connection, os.getpid()
+        connection = sqlite3.connect(
+            self.path, patience, isolation_level=None, check_same_thread=False
+        )
+        with self._opening:
+            self._open.append(connection)
+        if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+            connection.execute("PRAGMA journal_mode = WAL")  # nobody waits for this lock
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA cache_size = -{CACHE // 1024}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {LOGGED // PAGE}")
+        return connection
+
+    def _connection(self) -> sqlite3.Connection:
+        """This thread's connection; one made before a fork is not used after it."""
+        if self._closed or getattr(self._mine, "process", None) != os.getpid():
+            self._mine.connection, self._mine.process = self._connect(PATIENCE), os.getpid()
             self._mine.patient = True
         found: sqlite3.Connection = self._mine.connection
         return found
@@ -149,13 +186,23 @@ class SqliteDatabase:
                 self._wait_for_turn(connection)
             else:
                 connection.execute(begin)
-            try:
+            with _ended(connection):
                 yield _Session(connection)
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
+
+    @contextmanager
+    def writing_now(self) -> Iterator[Session]:
+        """A transaction of a connection of its own, if nobody else writes."""
+        with self._refusals():
+            self._refuse_if_gone()
+            process = os.getpid()
+            spare = self._spare.setdefault(process, [])
+            connection = spare.pop() if spare and not self._closed else self._connect(0.0)
+            try:
+                _begin_now(connection)
+                with _ended(connection):
+                    yield _Session(connection)
+            finally:
+                spare.append(connection)
 
     def _be_patient(self, connection: sqlite3.Connection, patient: bool) -> None:
         """Whether SQLite itself waits for others."""
@@ -176,7 +223,7 @@ class SqliteDatabase:
                 connection.execute(WRITE)
                 return
             except sqlite3.OperationalError as error:
-                if "locked" not in str(error) or time.monotonic() > until:
+                if not _is_locked(error) or time.monotonic() > until:
                     raise
             time.sleep(random.uniform(0.2, 1.0) * TRY)
 

@@ -35,6 +35,7 @@ def check_store(make: Callable[[], Store]) -> None:
         _check_experiments(store)
         _check_once(store)
         _check_onto(store)
+        _check_appending(store)
         _check_one_order(store)
         _check_waiting(store)
         _check_snapshots(store)
@@ -108,6 +109,18 @@ def _check_onto(store: Store) -> None:
     assert store.append("onto", [entry, entry], onto=0)[1].refused == MOVED_ON
     assert store.experiment("onto").head == 1, "a group for another head must change nothing"
     assert store.append("onto", [entry], onto=1)[0].refused is None
+
+
+def _check_appending(store: Store) -> None:
+    store.create("at once", "")
+    group = [Entry("asked", "A", opens="a"), Entry("told", "U", closes="z")]
+    with store.appending("at once", group) as outcomes:
+        assert [o.refused for o in outcomes] == [None, NEVER_ASKED], "outcomes must be known"
+    assert [r.body for r in store.read("at once", 0)] == ["A"], "it must be there at the end"
+    _refuses(InputError, store.appending("at once", [Entry("asked", "\0")]).__enter__)
+    with store.appending("at once", [Entry("told", "T", closes="a")]) as outcomes:
+        assert [o.refused for o in outcomes] == [None], "a refusal must not keep back the next"
+    assert store.experiment("at once").head == 2
 
 
 def _check_one_order(store: Store) -> None:

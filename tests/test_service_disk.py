@@ -1,0 +1,82 @@
+"""A slow disk, or others who write to the file, hold up who waits for it and nobody else."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import httpx
+
+from continuarm.store import Entry, Store, open_store
+from tests.service import CUSTOMER, HERE, PRICES, served, until
+
+ASK = {"context": CUSTOMER}
+
+
+@contextmanager
+def slow(store: Any, disk: Event, waiting: Event) -> Iterator[None]:
+    """Let what is appended become durable only when the disk says so."""
+    appending = store.appending
+
+    @contextmanager
+    def slowly(name: str, group: Any) -> Iterator[Any]:
+        with appending(name, group) as outcomes:
+            yield outcomes
+            waiting.set()
+            assert disk.wait(60.0)
+
+    store.appending = slowly
+    yield
+    del store.appending
+
+
+def opened(path: Path) -> Any:
+    return closing(open_store(str(path)))
+
+
+def decided(client: httpx.Client) -> int:
+    return int(client.get(HERE).json()["counts"]["decisions"])
+
+
+def test_a_slow_disk_holds_up_nobody_who_only_looks(tmp_path: Path) -> None:
+    disk, waiting = Event(), Event()
+    with (
+        opened(tmp_path / "shop.db") as store,
+        slow(store, disk, waiting),
+        served(store) as client,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        assert client.put(HERE, json=PRICES).status_code == 201
+        asked = pool.submit(client.post, f"{HERE}/decisions", json=ASK)
+        assert waiting.wait(60.0)
+        assert client.get("/healthz").status_code == 200
+        assert decided(client) == 0, "what is not durable has not happened"
+        assert not asked.done(), "an answer leaves when it is durable"
+        disk.set()
+        assert asked.result().status_code == 200
+        until(lambda: decided(client) == 1)
+
+
+def test_who_appends_elsewhere_holds_up_nobody_who_only_looks(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    with (
+        opened(path) as store,
+        opened(path) as other,
+        served(store) as client,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        assert client.put(HERE, json=PRICES).status_code == 201
+        with elsewhere(other):
+            asked = pool.submit(client.post, f"{HERE}/decisions", json=ASK)
+            assert client.get("/healthz").status_code == 200
+            assert not asked.done()
+        assert asked.result().status_code == 200
+
+
+@contextmanager
+def elsewhere(store: Store) -> Iterator[None]:
+    """Another process is in the middle of appending."""
+    with store.appending("prices", [Entry("time-passed", "{}")]):
+        yield
