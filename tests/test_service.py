@@ -258,6 +258,10 @@ def test_the_openapi_page_describes_what_there_is(service: httpx.Client) -> None
     assert page["openapi"] == "3.1.0"
     assert set(page["paths"][f"{HERE.replace('prices', '{name}')}/decisions"]) == {"post"}
     assert openapi([])["paths"] == {}
+    content = page["paths"][f"{HERE.replace('prices', '{name}')}/decisions"]["post"]["responses"]
+    schema = content["200"]["content"]["application/json"]["schema"]
+    named = [one["$ref"].rpartition("/")[2] for one in schema["anyOf"]]
+    assert named == ["Answer", "Answers"]
 
 
 def test_tokens_let_in_who_may(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import click
 
 from continuarm.cli.parameters import PORT, WholeNumber
 from continuarm.cli.stores import opened, store_option
+from continuarm.store.addresses import without_password
 
 __all__ = ["serve", "token"]
 
@@ -59,7 +60,7 @@ def serve(store: str, **options: Any) -> None:
     from continuarm.service.serving import serve
 
     def say(address: str) -> None:
-        click.echo(f"{address}, store {store}; Ctrl-C ends it", err=True)
+        click.echo(f"{address}, store {without_password(store)}; Ctrl-C ends it", err=True)
 
     serve(store, say=say, **options)
 

@@ -34,11 +34,11 @@ class Deciding:
         m, wrong = messages, (400, 404, 409, 413, 422)
         return [
             Operation("POST", f"{one}/decisions", "Decide for one context, or for several",
-                      m.Request, m.Answer, wrong, self.decide, "decide"),
+                      m.Request, (m.Answer, m.Answers), wrong, self.decide, "decide"),
             Operation("POST", f"{one}/payoffs", "Tell what decisions paid",
-                      m.Payoff, m.Closing, wrong, self.pay, "decide"),
+                      m.Payoff, (m.Closing, m.Closings), wrong, self.pay, "decide"),
             Operation("POST", f"{one}/forget", "Say that payoffs will never come",
-                      m.Forget, m.Closing, wrong, self.forget, "decide"),
+                      m.Forget, (m.Closing, m.Closings), wrong, self.forget, "decide"),
         ]  # fmt: skip
 
     async def decide(self, request: HttpRequest, body: messages.Request) -> Response:

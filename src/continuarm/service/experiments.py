@@ -19,6 +19,7 @@ from continuarm.errors import (
 from continuarm.ledger.shared import begun
 from continuarm.live.guarded import Changes
 from continuarm.live.named import makes
+from continuarm.live.named.by_name import maker_of
 from continuarm.live.policy import Policy
 from continuarm.service.fields import about
 from continuarm.service.messages import Edges, NewExperiment
@@ -30,8 +31,7 @@ from continuarm.store.rules import appendable
 __all__ = ["Experiments", "changeable"]
 
 MOST = 1000  # experiments
-POLICIES = ("recommended",)
-OPTIONS = {"start", "reach", "memory", "ttl", "ttl_seconds", "missing", "share", "max_move"}
+POLICIES = ("recommended", "static-kwsa", "adaptive-kwsa", "uniform-ucb")
 
 
 class Experiments:
@@ -127,16 +127,19 @@ def policy_of(new: NewExperiment) -> Policy:
             raise SettingsError(
                 f"`policy` must be one of {list(POLICIES)}, but got {new.policy!r}"
             )
-    unknown = sorted(set(new.options) - OPTIONS)
+    options = {*maker_of(new.policy).options()} - {"rng"}
+    unknown = sorted(set(new.options) - options)
     if unknown:
         with about("options"):
-            raise SettingsError(f"`options` may be {sorted(OPTIONS)}, but got {unknown}")
+            raise SettingsError(
+                f"`options` of {new.policy} may be {sorted(options)}, but got {unknown}"
+            )
     context, decision = _box(new.context, "context"), _box(new.decision, "decision")
     try:
         policy: Policy = makes(new.policy, context, decision, **dict[str, Any](new.options))
     except ContinuarmError as error:
         rule = re.match(r"`([^`]+)`", str(error))
-        named = OPTIONS.intersection(re.findall(r"\w+", rule[1]) if rule else ())
+        named = options.intersection(re.findall(r"\w+", rule[1]) if rule else ())
         error.field = f"options.{named.pop()}" if len(named) == 1 else "options"
         raise
     return policy

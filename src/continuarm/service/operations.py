@@ -16,7 +16,7 @@ class Operation(NamedTuple):
     """One thing that can be asked for.
 
     takes : the type of the request's body; None: there is none.
-    gives : the type of the answer.
+    gives : the type of the answer, or those of an answer to one and to several.
     statuses : those of refusals, beside those that every request may meet.
     scope : that a token needs for it.
     query : what the query may say; `"context"` is the context by name.
@@ -26,7 +26,7 @@ class Operation(NamedTuple):
     path: str
     summary: str
     takes: type | None
-    gives: type
+    gives: type | tuple[type, ...]
     statuses: tuple[int, ...]
     handler: Callable[..., Awaitable[Any]]
     scope: str
@@ -59,7 +59,8 @@ QUERY: dict[str, dict[str, Any]] = {
 
 def openapi(operations: list[Operation]) -> dict[str, Any]:
     """The page of all operations."""
-    kinds = {op.takes for op in operations if op.takes} | {op.gives for op in operations}
+    kinds = {op.takes for op in operations if op.takes}
+    kinds |= {kind for op in operations for kind in _given(op)}
     ordered = sorted([*kinds, messages.Refusal], key=lambda kind: kind.__name__)
     schemas, components = msgspec.json.schema_components(
         ordered, ref_template="#/components/schemas/{name}"
@@ -82,9 +83,11 @@ def openapi(operations: list[Operation]) -> dict[str, Any]:
 
 def _described(op: Operation, schema_of: dict[type, Any]) -> dict[str, Any]:
     done = "201" if op.method == "PUT" else "200"
-    answers = {done: _content("Done.", schema_of[op.gives])}
+    given = [schema_of[kind] for kind in _given(op)]
+    schema = given[0] if len(given) == 1 else {"anyOf": given}
+    answers = {done: _content("Done.", schema)}
     if op.method == "PUT":
-        answers["200"] = _content("It was there already.", schema_of[op.gives])
+        answers["200"] = _content("It was there already.", schema)
     for status in sorted({*op.statuses, *ALWAYS}):
         answers[str(status)] = _content(REFUSED[status], schema_of[messages.Refusal])
     found: dict[str, Any] = {"summary": op.summary, "responses": answers, "x-scope": op.scope}
@@ -96,6 +99,10 @@ def _described(op: Operation, schema_of: dict[type, Any]) -> dict[str, Any]:
         content = {"application/json": {"schema": schema_of[op.takes]}}
         found["requestBody"] = {"required": True, "content": content}
     return found
+
+
+def _given(op: Operation) -> tuple[type, ...]:
+    return op.gives if isinstance(op.gives, tuple) else (op.gives,)
 
 
 def _in_path(word: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from continuarm.service.listening import bound, is_loopback
 from continuarm.service.running import MAX_BEHIND
 from continuarm.service.stopping import end_well
 from continuarm.store import open_store
+from continuarm.store.addresses import without_password
 
 try:
     import uvicorn
@@ -55,7 +56,8 @@ def serve(
         if not is_loopback(host) and not opened.tokens():
             raise SettingsError(
                 "without tokens a server listens on loopback, 127.0.0.1 or ::1, but got "
-                f"{host!r}: make one with `continuarm token create NAME --store {store}`"
+                f"{host!r}: make one with `continuarm token create NAME --store "
+                f"{without_password(store)}`"
             )
     manner = {"rate": rate, "log_contexts": log_contexts, "origins": list(origins)}
     os.environ[STORE], os.environ[MAX_LAG] = store, repr(max_lag)

@@ -4,7 +4,6 @@ A transaction that appends locks its experiment's row first. So positions are gi
 visible in one order, while other experiments go on.
 """
 
-import re
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +12,7 @@ from typing import Any
 
 from continuarm.errors import MissingExtraError, StoreError, UnavailableError
 from continuarm.store import schema
+from continuarm.store.addresses import without_password
 from continuarm.store.sql import Row, Session
 
 try:
@@ -169,8 +169,3 @@ class PostgresqlDatabase:
         self._closed = True
         self._pool.close()
         self._wake()
-
-
-def without_password(address: str) -> str:
-    """An address as it may be shown."""
-    return re.sub(r"//([^:@/]*):[^@/]*@", r"//\1:***@", address)
