@@ -74,7 +74,7 @@ async def _lane(running: Running, pipe: int, seed: int, open_: list[str]) -> Non
         contexts = [[rng.uniform(18, 90), rng.uniform(0, 250_000)] for _ in range(BATCH)]
         keys = [f"{seed}-{rng.random()}" for _ in range(BATCH)]
         for _ in range(rng.choice((1, 1, 2))):
-            for key, found in zip(keys, await running.ask(contexts, None, keys), strict=True):
+            for key, found in zip(keys, await running.ask_all(contexts, None, keys), strict=True):
                 assert not isinstance(found, ContinuarmError), found
                 os.write(pipe, f"asked {text_of(found.id)} {key}\n".encode())
                 open_.append(text_of(found.id))
@@ -100,7 +100,7 @@ async def _warm_up() -> None:
     store = open_store(":memory:")
     begun(policy(), store, NAME)
     running = Running(store, NAME, 60.0)
-    [found] = await running.ask([[20.0, 10.0]], None, ["1"])
+    [found] = await running.ask_all([[20.0, 10.0]], None, ["1"])
     assert not isinstance(found, ContinuarmError)
     await running.close_all([running.desk.told(found.id, 1.0, None)])
     running.close()

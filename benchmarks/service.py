@@ -36,7 +36,7 @@ from tests import postgresql
 
 CONNECTIONS, BATCH, BATCH_CONNECTIONS = 32, 100, 8
 ENOUGH = 60_000  # requests that are made before a measurement
-WARM = 2000
+WARM, TURNS = 2000, 8
 HERE = "/v1/experiments/prices"
 CONTEXT: dict[str, Any] = {"low": [18, 0], "high": [90, 250_000], "names": ["age", "income"]}
 DECISION: dict[str, Any] = {"low": [1], "high": [9], "names": ["price"]}
@@ -154,32 +154,48 @@ def row(found: Measured, times: int = 1) -> list[Any]:
 
 
 def requests(seconds: float) -> str:
-    """Single requests: echo, ask, tell, with both servers on both stores."""
+    """Single requests: echoes, ask, tell, by turns, with both servers on both stores."""
     rows = []
     for server in ("uvicorn", "granian"):
         with stores() as addresses:
             for name, store in addresses.items():
                 with serving(store, server) as (running, shop):
-                    given: dict[str, Any] = {"connections": CONNECTIONS, "seconds": seconds}
-                    echoes = shop.asks(ENOUGH, "/echo")
-                    echo = load(running.port, echoes, **given)
-                    asked = load(running.port, shop.asks(ENOUGH), **given)
-                    told = load(running.port, shop.tells(asked.bodies), **given)
-                    again = load(running.port, echoes, **given)
-                base = (echo.rate + again.rate) / 2.0
-                for what, found in (("echo", echo), ("ask", asked), ("tell", told)):
-                    wanted = HALF if name == "SQLite" and what != "echo" else None
-                    rate = base if what == "echo" else found.rate
-                    times = [found.milliseconds(0.5), found.milliseconds(0.99)]
-                    rows.append((server, name, what, round(rate), *times, rate / base, wanted))
+                    found = by_turns(running, shop, seconds / 4.0)
+                base = np.array([one.rate for one in found["echo"]])
+                for what, measured in found.items():
+                    ratios = [one.rate for one in measured] / base
+                    wanted = HALF if name == "SQLite" and what in ("ask", "tell") else None
+                    took = [t for one in measured for t in one.took]
+                    whole = Measured(median(one.rate for one in measured), took, [])
+                    times = [whole.milliseconds(0.5), whole.milliseconds(0.99)]
+                    edges = f"{min(ratios):.2f} to {max(ratios):.2f}"
+                    ratio = (median(ratios), edges, wanted)
+                    rows.append((server, name, what, round(whole.rate), *times, *ratio))
                     print(rows[-1], flush=True)
-    columns = ("server", "store", "request", "a second", "p50, ms", "p99, ms", "of echo", "wanted")
+    columns = ("server", "store", "request", "a second", "p50, ms", "p99, ms", "of echo", "range")
     return f"""
-Durable requests from {CONNECTIONS} connections over loopback, one worker. An *echo* parses the
-same body and answers as much; it was measured before and after the others. Every ask has a key.
+Durable requests from {CONNECTIONS} connections over loopback, one worker: medians of {TURNS}
+rounds, in which all kinds took turns. An *echo* is a route of the same application that parses the
+same body and answers as much. A *bare echo* does so past the routes, where asks and tells go, too.
+Every ask has a key.
 
-{Table.of(columns, rows).markdown()}
+{Table.of((*columns, "wanted"), rows).markdown()}
 """
+
+
+def by_turns(running: Server, shop: Shop, seconds: float) -> dict[str, list[Measured]]:
+    """Echoes, asks and tells, one after the other, in each round."""
+    found: dict[str, list[Measured]] = {"echo": [], "bare echo": [], "ask": [], "tell": []}
+    given: dict[str, Any] = {"connections": CONNECTIONS, "seconds": seconds}
+    echoes = shop.asks(ENOUGH, "/echo"), shop.asks(ENOUGH, f"{HERE}/echo")
+    for turn in range(TURNS + 1):
+        measured = [load(running.port, sent, **given) for sent in echoes]
+        asked = load(running.port, shop.asks(ENOUGH // 4), **given)
+        told = load(running.port, shop.tells(asked.bodies), **given)
+        if turn > 0:  # the first one is to warm up
+            for kept, one in zip(found.values(), (*measured, asked, told), strict=True):
+                kept.append(one)
+    return found
 
 
 def batches(seconds: float) -> str:

@@ -56,7 +56,7 @@ def application(
     log: Log = to_standard_error,
     log_contexts: bool = False,
     origins: Sequence[str] = (),
-) -> Starlette:
+) -> Shortcuts:
     """The service on the experiments of a store.
 
     rate : requests per second of one token.

@@ -47,10 +47,7 @@ class Deciding:
         if (body.context is UNSET) == (body.contexts is UNSET):
             raise InputError("either `context` or `contexts` is needed, but got both or neither")
         if body.contexts is UNSET:
-            [answer] = await _decided(running, [body.context], body.within, [body.key])
-            if isinstance(answer, ContinuarmError):
-                raise answer
-            return answered(answer)
+            return answered(await _decided_one(running, body.context, body.within, body.key))
         keys = _keys(body, len(body.contexts))
         answers = await _decided(running, body.contexts, body.within, keys)
         return answered(messages.Answers([_or_refused(answer) for answer in answers]))
@@ -83,12 +80,25 @@ def _keys(body: messages.Request, count: int) -> list[str | None]:
     return [None] * count if body.keys is None else list(body.keys)
 
 
+async def _decided_one(
+    running: Running, given: Any, within: Any, key: str | None
+) -> messages.Answer:
+    """A decision for one context."""
+    context, names = given, None
+    if running.clips:
+        [context], [names] = clipped(running.context, [given])
+    try:
+        return _answer(await running.ask(context, within, key), names)
+    except ContinuarmError as error:
+        raise _labelled(running, error, context) from None
+
+
 async def _decided(
     running: Running, given: Sequence[Any], within: Any, keys: Sequence[str | None]
 ) -> list[messages.Answer | ContinuarmError]:
     """For each context a decision, or why there is none."""
     contexts, names = clipped(running.context, given) if running.clips else (given, None)
-    found = await running.ask(contexts, within, keys)
+    found = await running.ask_all(contexts, within, keys)
     return [
         _labelled(running, one, contexts[k])
         if isinstance(one, ContinuarmError)

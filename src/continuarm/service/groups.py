@@ -22,14 +22,14 @@ class Together:
         self._gathered: list[tuple[Sequence[Any], asyncio.Future[list[Any]]]] = []
         self._working: asyncio.Task[None] | None = None
 
-    async def do(self, wishes: Sequence[Any]) -> list[Any]:
+    def do(self, wishes: Sequence[Any]) -> asyncio.Future[list[Any]]:
         """Have wishes fulfilled, with those of other requests; the answers in their order."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[list[Any]] = loop.create_future()
         self._gathered.append((wishes, done))
         if self._working is None:
             self._working = loop.create_task(self._do_all())
-        return await done
+        return done
 
     async def _do_all(self) -> None:
         try:

@@ -143,13 +143,28 @@ class Running:
             "lag_events": self.behind,
         }
 
-    async def ask(
+    def limits_of(self, within: Any) -> Within | None:
+        """Limits of a request."""
+        if within is None:
+            return None
+        with about("within"):
+            return within_of(within, self.decision)
+
+    async def ask(self, context: Any, within: Any, key: str | None) -> Decision:
+        """A decision for a context."""
+        self.refuse_if_behind()
+        [found] = await self._together.do([self._wish(context, self.limits_of(within), key)])
+        if isinstance(found, ContinuarmError):
+            raise found
+        decision: Decision = found
+        return decision
+
+    async def ask_all(
         self, contexts: Sequence[Any], within: Any, keys: Sequence[str | None]
     ) -> list[Decision | ContinuarmError]:
         """A decision for each context, or why there is none."""
         self.refuse_if_behind()
-        with about("within"):
-            limits = None if within is None else within_of(within, self.decision)
+        limits = self.limits_of(within)
         wishes = [
             _tried(self._wish, context, limits, key)
             for context, key in zip(contexts, keys, strict=True)
@@ -166,7 +181,8 @@ class Running:
 
     async def close_all(self, written: Sequence[Written]) -> list[ContinuarmError | None]:
         """Close decisions; for each, why it could not be, if so."""
-        return await self._together.do(written)
+        refused: list[ContinuarmError | None] = await self._together.do(written)
+        return refused
 
     async def _settle(self, wishes: list[Wish | Written]) -> list[Any]:
         """Decide what is asked, append all of it, and fold it; what became of each wish."""

@@ -6,13 +6,12 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
 
-from starlette.applications import Starlette
-
 from continuarm.errors import MissingExtraError, SettingsError
 from continuarm.service.app import MOST_A_SECOND, application
 from continuarm.service.experiments import Experiments
 from continuarm.service.listening import bound, is_loopback
 from continuarm.service.running import MAX_BEHIND
+from continuarm.service.shortcuts import Shortcuts
 from continuarm.service.stopping import end_well
 from continuarm.store import open_store
 from continuarm.store.addresses import without_password
@@ -83,7 +82,7 @@ def run(factory: str, host: str, port: int, workers: int) -> None:
     )
 
 
-def _application() -> Starlette:
+def _application() -> Shortcuts:
     """The application of one worker."""
     sys.setswitchinterval(SWITCH)
     store, max_lag = open_store(os.environ[STORE]), float(os.environ[MAX_LAG])
