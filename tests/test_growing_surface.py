@@ -16,6 +16,7 @@ from continuarm.core.learners.surface.candidates import (
     LARGEST_SCORE,
     LEAST_LEAD,
     UNFORESEEABLE,
+    is_candidate,
     weigh,
 )
 from continuarm.core.learners.surface.children import LONG
@@ -199,10 +200,10 @@ def test_a_child_foresees_what_its_parent_does(dx: int, dy: int) -> None:
     surface.play(4 * rs.size(surface.cfg), bend=0.4)
     cfg, row = surface.cfg, surface.row
     for i, kind in ((0, NEXT), (dx - 1, NEXT), (0, NEXT), (0, OF_BASELINE), (0, OF_BASELINE)):
-        if row[layout.SIZE] + dy <= cfg.most:
+        if is_candidate(cfg, row, i, kind):
             enter(cfg, row, i, kind)
             surface.play(30, bend=0.4)
-    assert row[layout.SIZE] > rs.size(cfg) + 2 * dy
+    assert row[layout.SIZE] >= rs.size(cfg) + 2 * dy + 2
     low, high = np.full(dx, -1.0), np.full(dx, 1.0)
     low[0], high[dx - 1] = -0.2, 0.9
     child = np.empty_like(row)
@@ -233,7 +234,7 @@ def test_high_degrees_and_the_baseline_need_more_evidence() -> None:
     others, nothing_new = np.zeros(int(layout.candidates(cfg))), (1.0, 1.0, -0.1, False, 1.0)
     row[layout.slope_degree(cfg, 1)] = 3.0  # twice the lead for what comes next: 1 + (3-1)/2
     places = {kind: int(layout.slot(cfg, 1, kind)) for kind in (NEXT, NEXT_TWO, OF_BASELINE)}
-    for kind, times in ((NEXT, 2.0), (NEXT_TWO, 2.0), (OF_BASELINE, 4.0)):
+    for kind, times in ((NEXT, 2.0), (NEXT_TWO, 2.0), (OF_BASELINE, 3.0)):
         for lead, wins in ((6.0 * times - 1.0, False), (6.0 * times + 1.0, True)):
             for k in places.values():
                 row[k + layout.ITS_LEAD] = 0.0

@@ -124,8 +124,7 @@ def test_dimensions_that_do_not_matter_are_seldom_cut_and_cost_little(dx: int) -
         for node in nodes[1 : int(nodes[0, USED])]:
             if node[DIMENSION] >= 0:
                 cuts[int(node[DIMENSION])] += 1
-    assert cuts[0] >= 2
-    assert cuts[1:].max() < cuts[0]
+    assert cuts[1:].sum() <= 1  # terms of the first say nearly all
     alone = ca.simulate("recommended", wave(1), horizon=30_000, replications=2, rng=0)
     uniform = 30_000 * 0.14  # the regret of decisions at random
     assert run.mean[-1] - alone.mean[-1] < 0.2 * uniform

@@ -14,7 +14,7 @@ from continuarm.core.learners.surface import deciding, far_payoffs, layout, nois
 from continuarm.core.learners.surface.centre import SURE, fill_gates, highest, least_trust
 from continuarm.core.learners.surface.explaining import dense
 from continuarm.core.learners.surface.features import at_context
-from continuarm.core.learners.surface.triangle import forget_level, gate_of, solve
+from continuarm.core.learners.surface.triangle import draw, forget_level, gate_of
 from continuarm.core.request import ALONE, UNFORESEEN, Observation, Region, Request
 from tests.test_response_surface import Surface
 
@@ -153,8 +153,8 @@ def test_what_was_learned_in_noisier_times_counts_less() -> None:
 def dense_gates(surface: Surface) -> Array:
     """f of each coefficient of the decision (eq. 11)."""
     cfg, row = surface.cfg, surface.row
-    gates = np.empty(2)
-    fill_gates(cfg, row, gates)
+    gates = np.empty(cfg.dx + 2)
+    fill_gates(cfg, row, np.empty(surface.p), gates)
     first = int(layout.baseline(cfg))
     return np.array([gate_of(cfg, gates, i) for i in range(surface.p - first)])
 
@@ -175,7 +175,7 @@ def test_the_centre_is_the_surest_point_on_the_way_to_the_peak(
 
     r, d = dense(cfg, row)
     r, d, f = r[first:, first:], d[first:], dense_gates(surface)
-    theta = np.linalg.solve(r, f * d)
+    theta = np.linalg.solve(np.diag(np.diag(r)) + f[:, None] * np.triu(r, 1), f * d)
     low = np.minimum(row[layout.TRIED : layout.TRIED + dy], start)
     high = np.maximum(row[layout.TRIED + dy : layout.TRIED + 2 * dy], start)
     grid = np.linspace(0, 1, 65)
@@ -216,11 +216,11 @@ def test_contexts_that_do_not_matter_are_not_believed() -> None:
 def test_without_gates_the_solution_is_that_of_the_triangle() -> None:
     surface = surface_of(2, 2, reach=0.1, gated=False)
     cfg, first = surface.cfg, int(layout.baseline(surface.cfg))
-    gates, mean, drawn = np.empty(2), np.empty(surface.p), np.empty(surface.p)
-    fill_gates(cfg, surface.row, gates)
-    assert gates.tolist() == [1.0, 1.0]
+    gates, mean, drawn = np.empty(4), np.empty(surface.p), np.empty(surface.p)
+    fill_gates(cfg, surface.row, mean, gates)
+    assert gates.tolist() == [1.0, 1.0, 1.0, 1.0]
     xi = surface.rng.standard_normal(surface.p - first)
-    solve(cfg, surface.row, gates, 0.7, xi, drawn, mean, True)
+    draw(cfg, surface.row, gates, 0.7, xi, drawn, mean)
     r, d = (part[first:] for part in dense(cfg, surface.row))
     np.testing.assert_allclose(r[:, first:] @ mean[first:], d, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(r[:, first:] @ drawn[first:], d + 0.7 * xi, rtol=1e-9, atol=1e-9)

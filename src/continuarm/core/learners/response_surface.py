@@ -62,7 +62,8 @@ MOST_COEFFICIENTS = 100  # with more, only the diagonal of the Hessian is learne
 MOST_VARYING = 50  # with more, less of the Hessian depends on the context
 MOST_IN_A_ROW = 1000  # with more, nothing depends on the context but the baseline
 MOST_AT_ALL = 2000  # a row has p²/2 numbers
-MOST_BESIDE = 2**15  # numbers that a row may have for the terms that might enter
+MOST_BESIDE = 2**16  # numbers that a row may have for the terms that might enter
+MOST_ALONE = 3  # degree of a context that is the only one: beyond, a split costs less
 MOST_PAIRED = 3  # context dimensions whose products are in the baseline
 
 
@@ -164,9 +165,10 @@ class ResponseSurface:
             return plain
         lead = max(5.0, 1.75 * math.log(2 * surface.dy)) + math.log(dx)  # eq. 25
         lead = lead if self.enter_lead is None else self.enter_lead
-        wanted = dx * ((self.degree - LINEAR) * surface.dy + 2 * self.degree - SQUARE)
+        degree = min(self.degree, MOST_ALONE) if dx == 1 else self.degree
+        wanted = dx * ((degree - LINEAR) * surface.dy + 2 * degree - SQUARE)
         most = p + min(wanted, p // 2 + 10)
-        growing = surface._replace(degree=self.degree, most=most, enter_lead=lead)
+        growing = surface._replace(degree=degree, most=most, enter_lead=lead)
         return growing if most * candidates(growing) <= MOST_BESIDE else plain
 
     def _affordable(self, surface: "ResponseSurfaceConfig", full: int) -> "ResponseSurfaceConfig":

@@ -58,6 +58,7 @@ __all__ = ["EvidenceTree", "EvidenceTreeConfig", "bare", "empty", "fits", "unmad
 
 REMEMBERED = 40  # payoffs per coefficient that a bin must have in mind to split where it drifts
 CAUTION = 5.0  # and how many times more evidence, because a drift looks like evidence
+MANY = 4  # context dimensions, from which halves that keep all win by chance too often
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +120,7 @@ class EvidenceTree:
         """The numbers of these options; the more a challenger can fit, the later it wins."""
         p = fitted(learner)
         choices = math.log(max(dx, 1))
-        split = max(2.0, 0.5 * math.log(p)) + choices  # eq. 9
+        split = max(2.0, 0.5 * math.log(p)) + choices * (2.0 if dx >= MANY else 1.0)  # eq. 9
         renew = max(4.0, 1.75 * math.log(p)) + choices
         anew = 0.0 if self.drifts else 3.0 * p + 10.0  # eq. 23; a drift is followed by forgetting
         caution = CAUTION if self.drifts else 1.0

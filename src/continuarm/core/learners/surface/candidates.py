@@ -1,10 +1,10 @@
 """Terms that might enter the model, and the evidence for each (eq. 24 and 25).
 
 For each context dimension stand two candidates beside the slopes, P_k(u_i) v with the next degree
-and with the next two, and one beside the baseline, P_k(u_i). What is left of its features, after
-the rotation through the model's rows, is what the model cannot say of them. Rotated into a small
-triangle of the candidate's own, it gives the density of the payoff under "the model and this
-term", exactly.
+and with the next two, and one beside the baseline, P_k(u_i) with the next two. What is left of its
+features, after the rotation through the model's rows, is what the model cannot say of them.
+Rotated into a small triangle of the candidate's own, it gives the density of the payoff under "the
+model and this term", exactly.
 """
 
 import math
@@ -22,10 +22,12 @@ from continuarm.core.learners.surface.layout import (
     NEXT_TWO,
     OF_BASELINE,
     SQUARES,
+    TWO,
     WEIGHT,
     ResponseSurfaceConfig,
     baseline_degree,
     beside_one,
+    beside_slopes,
     cross,
     is_growing,
     its_triangle,
@@ -39,6 +41,7 @@ __all__ = [
     "UNFORESEEABLE",
     "begin_candidates",
     "columns",
+    "fill_unknown",
     "is_candidate",
     "rescale_candidates",
     "restart_candidates",
@@ -46,7 +49,7 @@ __all__ = [
 ]
 
 BASELINE_RIDGE = 0.01
-BASELINE_TIMES = 4.0  # the evidence: it may explain away what shows that a rule is wrong
+BASELINE_TIMES = 12.0  # the evidence, where a split is cheap: it may explain away a wrong rule
 LARGEST_SCORE, LEAST_LEAD = 3.0, -1.0
 UNFORESEEABLE = -5.0  # -½ ln(1+h) of a payoff that says nothing about level, noise and terms
 
@@ -55,7 +58,7 @@ UNFORESEEABLE = -5.0  # -½ ln(1+h) of a payoff that says nothing about level, n
 def columns(cfg: ResponseSurfaceConfig, kind: int) -> int:
     """Features of a candidate."""
     if kind == OF_BASELINE:
-        return 1
+        return TWO
     return cfg.dy if kind == NEXT else 2 * cfg.dy
 
 
@@ -81,7 +84,7 @@ def _times(cfg: ResponseSurfaceConfig, row: Array, i: int, kind: int) -> float:
     dimensions each of its halves has to learn again.
     """
     if kind == OF_BASELINE:
-        return BASELINE_TIMES
+        return max(BASELINE_TIMES / (cfg.dx * cfg.dx), 1.0)
     return 1.0 + (row[slope_degree(cfg, i)] - LINEAR) / cfg.dx  # type: ignore[no-any-return]
 
 
@@ -89,25 +92,35 @@ def _times(cfg: ResponseSurfaceConfig, row: Array, i: int, kind: int) -> float:
 def begin_candidates(cfg: ResponseSurfaceConfig, row: Array) -> None:
     """A bin begins to look for terms; nothing is known of how they go with the model's."""
     fill(row[cross(cfg, 0) : cross(cfg, size_of(row))], 0.0)
-    restart_candidates(cfg, row)
+    restart_candidates(cfg, row, -1)
     row[BEGUN] = 1.0
 
 
 @compiled_large
-def restart_candidates(cfg: ResponseSurfaceConfig, row: Array) -> None:
-    """Begin to gather evidence for all of them."""
+def restart_candidates(cfg: ResponseSurfaceConfig, row: Array, but: int) -> None:
+    """Begin to gather evidence for all of them; what the slopes of context `but` know is kept."""
     for i in range(cfg.dx):
         for kind in range(KINDS):
             k = slot(cfg, i, kind)
             row[k + ITS_LEAD] = 0.0
             row[k + ITS_SQUARES], row[k + ITS_DEGREES] = row[SQUARES], row[DEGREES]
         for kind in range(NEXT_TWO, KINDS):
-            k, n = its_triangle(cfg, i, kind), columns(cfg, kind)
-            ridge = cfg.varying_ridge if kind == NEXT_TWO else BASELINE_RIDGE
-            for a in range(n):
-                fill(row[k : k + n - a + 1], 0.0)
-                row[k] = math.sqrt(ridge * row[WEIGHT])
-                k += n - a + 1
+            n = TWO if kind == OF_BASELINE else beside_slopes(cfg)
+            if kind == OF_BASELINE or i != but:
+                fill_unknown(cfg, row, i, kind, n, 0)
+
+
+@compiled_large
+def fill_unknown(
+    cfg: ResponseSurfaceConfig, row: Array, i: int, kind: int, n: int, first: int
+) -> None:
+    """Let the rows from `first` on of a candidate's triangle of n columns say nothing."""
+    k = its_triangle(cfg, i, kind) + first * (n + 1) - first * (first - 1) // 2
+    ridge = BASELINE_RIDGE if kind == OF_BASELINE else cfg.varying_ridge
+    for a in range(first, n):
+        fill(row[k : k + n - a + 1], 0.0)
+        row[k] = math.sqrt(ridge * row[WEIGHT])
+        k += n - a + 1
 
 
 @compiled_large
@@ -185,22 +198,24 @@ def weigh(
     hoped, hoped_of = 0.0, 0
     if not is_growing(cfg):
         return -1, hoped, hoped_of
-    root, winner, most, m = math.sqrt(row[WEIGHT]), -1, caution * cfg.enter_lead, 2 * cfg.dy
+    root, winner, most = math.sqrt(row[WEIGHT]), -1, caution * cfg.enter_lead
+    m, dy = beside_slopes(cfg), cfg.dy
     for i in range(cfg.dx):
         new = others[i * beside_one(cfg) : (i + 1) * beside_one(cfg)]
         last, cosines = root * left, 0.0
         for kind in range(KINDS):
+            if kind == OF_BASELINE:
+                if not far:  # the degrees that nobody judges yet
+                    _learn(row, its_triangle(cfg, i, NEXT_TWO), 2 * dy, m, new[:m], last)
+                last, cosines = root * left, 0.0
             if not is_candidate(cfg, row, i, kind):
                 continue
-            if kind == OF_BASELINE:
-                last, cosines = root * left, 0.0
             if not far:
                 k = its_triangle(cfg, i, kind)
                 if kind == OF_BASELINE:
-                    last, cosines = _learn(row, k, 0, 1, new[m:], last)
+                    last, cosines = _learn(row, k, 0, TWO, new[m:], last)
                 else:
-                    first = kind * cfg.dy
-                    last, more = _learn(row, k, first, first + cfg.dy, new[:m], last)
+                    last, more = _learn(row, k, kind * dy, (kind + 1) * dy, new[:m], last)
                     cosines += more
             its_square = square if far else last * last / row[WEIGHT]
             lead = _judge(row, slot(cfg, i, kind), its_square, cosines, square, spread, far)

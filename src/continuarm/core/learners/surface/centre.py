@@ -21,39 +21,81 @@ from continuarm.core.learners.surface.layout import (
     size_of,
     slope_degree,
 )
-from continuarm.core.learners.surface.triangle import begin_of, spread
+from continuarm.core.learners.surface.triangle import begin_of, solve_last, spread
 from continuarm.core.request import Region, Request
 
 __all__ = ["centre", "fill_gates", "fill_tried", "fill_way", "highest", "least_trust"]
 
 STEPS = 64  # between the start and the peak
 PER_DIMENSION = 0.5
+MANY = 4  # context dimensions, from which each has a gate of its own
 SURE = 2.0  # times z: where even so the peak is better than the start, it is the centre
 
 
 @compiled_large
-def fill_gates(cfg: ResponseSurfaceConfig, row: Array, gates: Array) -> None:
-    """How far the slopes, and the curvatures, that vary with the context are believed (eq. 11).
+def fill_gates(cfg: ResponseSurfaceConfig, row: Array, theta: Array, gates: Array) -> None:
+    """How far the slopes of each context, and the curvatures, are believed to vary (eq. 11).
 
-    With one context dimension all of it is: there are too few of them to be misled.
+    With one context dimension all of it is: there are too few of them to be misled. With many, a
+    context that stands out is believed by itself, and does not vouch for the others.
     """
     fill(gates, 1.0)
     if not cfg.gated or cfg.dx < 2 or cfg.varying == 0:
         return
+    bends, chance = _fill_significance(cfg, row, theta, gates), _chance(cfg)
+    rest, total, count = 0.0, 0.0, 0
+    for i in range(cfg.dx):
+        total += gates[i]
+        if cfg.dx < MANY or gates[i] < chance:
+            rest += gates[i]
+            count += 1
+    shared = _gate(rest / max(count, 1))
+    for i in range(cfg.dx):
+        alone = _gate(2.0 * gates[i] / chance) if cfg.dx >= MANY else 0.0
+        grown = row[slope_degree(cfg, i)] > LINEAR
+        gates[i] = 1.0 if grown and cfg.dx >= MANY else max(shared, alone)
+    gates[cfg.dx], gates[cfg.dx + 1] = _gate(bends), _gate(total / cfg.dx)
+
+
+@compiled
+def _gate(ratio: float) -> float:
+    return min(max(ratio - 1.0, 0.0), 1.0)
+
+
+@compiled
+def _chance(cfg: ResponseSurfaceConfig) -> float:
+    """What chance lets hardly one of dx contexts exceed: a bound on χ²/dy (Laurent, Massart)."""
+    share = math.log(cfg.dx) / cfg.dy
+    return 1.0 + 2.0 * math.sqrt(share) + 2.0 * share
+
+
+@compiled_large
+def _fill_significance(
+    cfg: ResponseSurfaceConfig, row: Array, theta: Array, gates: Array
+) -> float:
+    """Mean squares of d, in units of the noise: of each context's slopes, and of all curvatures.
+
+    What the terms that have entered say of these rows is taken off. `theta` is used up.
+    """
     p, begin = size_of(row), first_of(row) + cfg.terms
-    slopes = bends = 0.0
-    k = begin_of(cfg, row, begin)
-    for i in range(begin, begin + cfg.dx * cfg.varying):
-        d = row[k + p - i]
-        if (i - begin) % cfg.varying < cfg.dy:
-            slopes += d * d
-        else:
-            bends += d * d
-        k += p - i + 1
-    noise = cfg.dx * row[WEIGHT] * row[SQUARES] / row[DEGREES]
-    gates[0] = min(max(slopes / (cfg.dy * noise) - 1.0, 0.0), 1.0)
-    if cfg.varying > cfg.dy:
-        gates[1] = min(max(bends / ((cfg.varying - cfg.dy) * noise) - 1.0, 0.0), 1.0)
+    end = begin + cfg.dx * cfg.varying
+    solve_last(cfg, row, end, theta)
+    noise = row[WEIGHT] * row[SQUARES] / row[DEGREES]
+    k, bends = begin_of(cfg, row, begin), 0.0
+    for i in range(cfg.dx):
+        slopes = 0.0
+        for j in range(cfg.varying):
+            column = begin + i * cfg.varying + j
+            d = row[k + p - column]
+            for other in range(end, p):
+                d -= row[k + other - column] * theta[other]
+            if j < cfg.dy:
+                slopes += d * d
+            else:
+                bends += d * d
+            k += p - column + 1
+        gates[i] = slopes / (cfg.dy * noise)
+    return float(bends / (max(cfg.dx * (cfg.varying - cfg.dy), 1) * noise))
 
 
 @compiled_large

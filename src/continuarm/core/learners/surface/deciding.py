@@ -21,7 +21,7 @@ from continuarm.core.learners.surface.layout import (
     size,
     size_of,
 )
-from continuarm.core.learners.surface.triangle import solve
+from continuarm.core.learners.surface.triangle import draw, solve
 from continuarm.core.request import Region, Request, is_inside
 
 __all__ = ["decide_by_draw", "decide_early", "explores", "fill_best"]
@@ -68,8 +68,8 @@ def decide_by_draw(
 ) -> None:
     """The peak of a surface that is drawn (eq. 5 and 6), within reach of the centre (eq. 13)."""
     p, dy, first = size_of(row), cfg.dy, first_of(row)
-    mean, drawn, gates = work[:p], work[p : 2 * p], work[2 * p : 2 * p + 2]
-    rest = work[2 * p + 2 :]
+    mean, drawn, gates = work[:p], work[p : 2 * p], work[2 * p : 2 * p + cfg.dx + 2]
+    rest = work[2 * p + cfg.dx + 2 :]
     c, low, high, rest = rest[:dy], rest[dy : 2 * dy], rest[2 * dy : 3 * dy], rest[3 * dy :]
     region = request.region
     for j in range(dy):
@@ -77,9 +77,9 @@ def decide_by_draw(
         c[j] = 2.0 * request.start[j] - 1.0
     fill(gates, 1.0)
     if cfg.reach > 0.0:
-        fill_gates(cfg, row, gates)
+        fill_gates(cfg, row, mean, gates)
     sigma = cfg.spread * math.sqrt(row[WEIGHT] * row[SQUARES] / row[DEGREES])
-    solve(cfg, row, gates, sigma, request.xi, drawn, mean, cfg.reach > 0.0)
+    draw(cfg, row, gates, sigma, request.xi, drawn, mean)
     at_context(cfg, row, request.u, drawn)
     if cfg.reach > 0.0:
         at_context(cfg, row, request.u, mean)
@@ -106,11 +106,11 @@ def fill_best(
 ) -> None:
     """The centre; without a reach, where the fitted surface is highest among what was tried."""
     p, dy = size_of(row), cfg.dy
-    mean, gates, rest = work[:p], work[p : p + 2], work[p + 2 :]
+    mean, gates, rest = work[:p], work[p : p + cfg.dx + 2], work[p + cfg.dx + 2 :]
     fill(gates, 1.0)
     if cfg.reach > 0.0:
-        fill_gates(cfg, row, gates)
-    solve(cfg, row, gates, 0.0, request.xi, mean, rest[:p], False)
+        fill_gates(cfg, row, mean, gates)
+    solve(cfg, row, gates, mean)
     at_context(cfg, row, request.u, mean)
     if cfg.reach > 0.0:
         centre(cfg, row, request, gates, mean, rest, y)

@@ -3,7 +3,7 @@
 import math
 
 from continuarm.core.compiling import Array, compiled, compiled_large, copy_into, fill
-from continuarm.core.learners.surface.candidates import columns, restart_candidates
+from continuarm.core.learners.surface.candidates import columns, fill_unknown, restart_candidates
 from continuarm.core.learners.surface.layout import (
     DEGREES,
     FIRST,
@@ -11,15 +11,17 @@ from continuarm.core.learners.surface.layout import (
     ITS_LEAD,
     ITS_SQUARES,
     LINEAR,
-    NEXT,
+    NEXT_TWO,
     OF_BASELINE,
     SIZE,
     SQUARE,
     SQUARES,
+    TWO,
     ResponseSurfaceConfig,
     baseline,
     baseline_degree,
     beside_one,
+    beside_slopes,
     candidates,
     cross,
     first_of,
@@ -38,52 +40,72 @@ __all__ = ["enter", "move_left"]
 def enter(cfg: ResponseSurfaceConfig, row: Array, i: int, kind: int) -> float:
     """A candidate of context i enters; all others begin again. The lead that it had."""
     k, n, of_slopes = slot(cfg, i, kind), columns(cfg, kind), kind != OF_BASELINE
-    p, column = size_of(row), i * beside_one(cfg) + (0 if of_slopes else 2 * cfg.dy)
+    its_columns = beside_slopes(cfg) if of_slopes else TWO
+    p, column = size_of(row), i * beside_one(cfg) + (0 if of_slopes else beside_slopes(cfg))
     _widen(cfg, row, n, column)
     here, its = begin_of(cfg, row, p), its_triangle(cfg, i, kind)
     for a in range(n):
-        length = 2 * cfg.dy - a if of_slopes else 1
+        length = its_columns - a
         for j in range(n - a):
             row[here + j] = row[its + j]
         row[here + n - a] = row[its + length]
         here += n - a + 1
         its += length + 1
     row[SQUARES], row[DEGREES] = row[k + ITS_SQUARES], row[k + ITS_DEGREES]
-    _look_ahead(cfg, row, i, kind, column)
+    _look_ahead(cfg, row, i, kind, column, its_columns)
     place = _place(cfg, row, i, of_slopes)
     for a in range(n):
         move_left(cfg, row, p + a, place + a)
     if of_slopes:
         row[slope_degree(cfg, i)] += n // cfg.dy
     else:
-        row[baseline_degree(cfg, i)] += 1.0
-        row[FIRST] += 1.0
+        row[baseline_degree(cfg, i)] += TWO
+        row[FIRST] += TWO
     lead = row[k + ITS_LEAD]
-    restart_candidates(cfg, row)
+    restart_candidates(cfg, row, i if of_slopes else -1)
+    if of_slopes:
+        _leave(cfg, row, i, n, its_columns)
     return float(lead)
 
 
 @compiled_large
-def _look_ahead(cfg: ResponseSurfaceConfig, row: Array, i: int, kind: int, column: int) -> None:
+def _look_ahead(
+    cfg: ResponseSurfaceConfig, row: Array, i: int, kind: int, column: int, its_columns: int
+) -> None:
     """Let the rows say of the next candidates what they know.
 
-    If one degree has entered, the second of two is the next. Of a degree that nobody has looked at
-    they know nothing.
+    The degrees of the slopes that are left move up. Nobody has looked at the baseline's next.
     """
-    dy, n, its = cfg.dy, columns(cfg, kind), its_triangle(cfg, i, kind)
-    p = size_of(row) - n
+    n, its = columns(cfg, kind), its_triangle(cfg, i, kind)
+    p, rest = size_of(row) - n, its_columns - n
     fill(row[cross(cfg, p) : cross(cfg, p + n)], 0.0)
     for k in range(p):
         begin = cross(cfg, k) + column
-        if kind == NEXT:
-            copy_into(row[begin : begin + dy], row[begin + dy : begin + 2 * dy])
-            begin += dy
-        fill(row[begin : begin + n], 0.0)
-    if kind == NEXT:
-        for a in range(dy):
-            begin = cross(cfg, p + a) + column
-            copy_into(row[begin : begin + dy], row[its + dy - a : its + 2 * dy - a])
-            its += 2 * dy - a + 1
+        copy_into(row[begin : begin + rest], row[begin + n : begin + n + rest])
+        fill(row[begin + rest : begin + its_columns], 0.0)
+    for a in range(n):
+        begin = cross(cfg, p + a) + column
+        copy_into(row[begin : begin + rest], row[its + n - a : its + n - a + rest])
+        its += its_columns - a + 1
+
+
+@compiled_large
+def _leave(cfg: ResponseSurfaceConfig, row: Array, i: int, n: int, its_columns: int) -> None:
+    """Take the first n rows and columns out of the triangle of a context's slopes.
+
+    What is left is what the model that has grown cannot say of the degrees that are left.
+    """
+    new = its_triangle(cfg, i, NEXT_TWO)
+    old = new + n * (its_columns + 1) - n * (n - 1) // 2
+    for a in range(its_columns - n):
+        length = its_columns - n - a
+        copy_into(row[new : new + length], row[old : old + length])
+        last = row[old + length]
+        fill(row[new + length : new + length + n], 0.0)
+        row[new + length + n] = last
+        old += length + 1
+        new += length + n + 1
+    fill_unknown(cfg, row, i, NEXT_TWO, its_columns, its_columns - n)
 
 
 @compiled

@@ -35,11 +35,11 @@ def degrees(cfg: ResponseSurfaceConfig, row: Array) -> list[int]:
 
 def rule(cfg: ResponseSurfaceConfig, row: Array) -> dict[str, Any] | None:
     """The coefficients of (1) that concern the decision, without and with the context."""
-    (p, first), gates = _sizes(row), np.ones(2)
+    (p, first), gates = _sizes(row), np.ones(cfg.dx + 2)
     if cfg.reach > 0.0:
-        fill_gates(cfg, row, gates)
+        fill_gates(cfg, row, np.empty(p), gates)
     theta = np.empty(p)
-    solve(cfg, row, gates, 0.0, theta, theta, np.empty(p), False)
+    solve(cfg, row, gates, theta)
     if not np.isfinite(theta[first:]).all():
         return None
     entered = first + cfg.terms + cfg.dx * cfg.varying
@@ -100,14 +100,15 @@ def explain(
 
 def expected(cfg: ResponseSurfaceConfig, row: Array, u: Array, ys: Array) -> Array:
     """The payoff that is expected of decisions `(n, dy)`, and its standard error, `(n, 2)`."""
-    (p, first), gates = _sizes(row), np.ones(2)
+    (p, first), gates = _sizes(row), np.ones(cfg.dx + 2)
     if cfg.reach > 0.0:
-        fill_gates(cfg, row, gates)
+        fill_gates(cfg, row, np.empty(p), gates)
     believed = np.array([1.0] * first + [gate_of(cfg, gates, i) for i in range(p - first)])
     (r, d), features = dense(cfg, row), np.empty((len(ys), p))
     for y, out in zip(ys, features, strict=True):
         fill_features(cfg, row, u, y, 1.0, out)
-    theta = np.linalg.solve(r, believed * d)
+    gated = np.diag(np.diag(r)) + believed[:, None] * np.triu(r, 1)
+    theta = np.linalg.solve(gated, believed * d)  # (eq. 11)
     spread = np.sqrt(believed)[:, None] * np.linalg.solve(r.T, features.T)
     noise = row[layout.WEIGHT] * row[layout.SQUARES] / row[layout.DEGREES]
     errors = np.sqrt(noise * (spread**2).sum(axis=0))

@@ -4,6 +4,7 @@ from continuarm.core.compiling import Array, compiled, compiled_large
 from continuarm.core.learners.surface.layout import (
     LINEAR,
     SQUARE,
+    TWO,
     ResponseSurfaceConfig,
     baseline_degree,
     first_of,
@@ -72,21 +73,22 @@ def fill_features(
 def fill_candidates(
     cfg: ResponseSurfaceConfig, row: Array, u: Array, v: Array, scale: float, out: Array
 ) -> None:
-    """For each context what might enter next: P_k(u_i) v, P_{k+1}(u_i) v, and the baseline's P_k.
+    """For each context what might enter: P_k(u_i) v, P_{k+1}(u_i) v, …, and the baseline's P_k.
 
     v : as it stands in φ, times `scale`.
     """
     dy, k = cfg.dy, 0
     for i in range(cfg.dx):
         first = int(row[slope_degree(cfg, i)]) + 1
-        for degree in range(first, first + 2):
+        for degree in range(first, first + cfg.degree - LINEAR):
             factor = legendre(degree, u[i]) if degree <= cfg.degree else 0.0
             for j in range(dy):
                 out[k] = factor * v[j]
                 k += 1
-        degree, most = int(row[baseline_degree(cfg, i)]) + 1, 2 * int(row[slope_degree(cfg, i)])
-        out[k] = scale * legendre(degree, u[i]) if degree <= most else 0.0
-        k += 1
+        first = int(row[baseline_degree(cfg, i)]) + 1
+        for degree in range(first, first + TWO):
+            out[k] = scale * legendre(degree, u[i]) if degree <= 2 * cfg.degree else 0.0
+            k += 1
 
 
 @compiled

@@ -81,10 +81,11 @@ def _pivots_fit(cfg: ResponseSurfaceConfig, row: Array) -> bool:
         return True
     if not layout.is_growing(cfg):
         return False
+    slopes = int(layout.beside_slopes(cfg))
     for i in range(cfg.dx):
         if not all(_noise_fits(row, int(layout.slot(cfg, i, k))) for k in range(layout.KINDS)):
             return False
-        for kind, n in ((layout.NEXT_TWO, 2 * cfg.dy), (layout.OF_BASELINE, 1)):
+        for kind, n in ((layout.NEXT_TWO, slopes), (layout.OF_BASELINE, layout.TWO)):
             begin = int(layout.its_triangle(cfg, i, kind))
             pivots = begin + np.cumsum([0, *range(n + 1, 2, -1)])
             own = row[begin : begin + n * (n + 3) // 2]

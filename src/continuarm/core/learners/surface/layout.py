@@ -25,6 +25,7 @@ RUN, USUAL, SURGE, SINCE, BELIEVED, FORGOTTEN, FOLLOWS, OFFSET, LEAD = range(7, 
 # decision; whether candidates have begun.
 FOURTHS, LOUDEST, SIZE, FIRST, BEGUN, TRIED = range(16, 22)
 
+TWO = 2  # degrees of the baseline enter at once
 LINEAR, SQUARE = 1, 2  # degrees of a context in the slopes and in the baseline, from the start
 
 
@@ -112,19 +113,25 @@ def is_growing(cfg: ResponseSurfaceConfig) -> bool:
 
 @compiled
 def candidates(cfg: ResponseSurfaceConfig) -> int:
-    """How many columns might enter next: for each context the slopes', and the baseline's."""
+    """How many columns might enter: for each context the slopes', and the baseline's next."""
     return cfg.dx * beside_one(cfg) if is_growing(cfg) else 0
 
 
 @compiled
 def beside_one(cfg: ResponseSurfaceConfig) -> int:
-    """How many columns of one context might enter next."""
-    return 2 * cfg.dy + 1
+    """How many columns of one context might enter, sooner or later."""
+    return beside_slopes(cfg) + TWO
+
+
+@compiled
+def beside_slopes(cfg: ResponseSurfaceConfig) -> int:
+    """How many of them belong to the slopes: dy for each degree above the first."""
+    return (cfg.degree - LINEAR) * cfg.dy
 
 
 # For each context dimension there are three candidates: the slopes' next degree, their next two,
-# the baseline's next. Each has its lead and its noise. The first two share a triangle [T | d],
-# whose first rows are those of the first; the third has its own.
+# the baseline's next. Each has its lead and its noise. The first two share a triangle [T | d] of
+# all degrees to come, whose first rows are those of the first; the third has its own.
 NEXT, NEXT_TWO, OF_BASELINE, KINDS = range(4)
 ITS_LEAD, ITS_SQUARES, ITS_DEGREES, ITS_NUMBERS = range(4)
 
@@ -132,15 +139,16 @@ ITS_LEAD, ITS_SQUARES, ITS_DEGREES, ITS_NUMBERS = range(4)
 @compiled
 def slot(cfg: ResponseSurfaceConfig, i: int, kind: int) -> int:
     """Where in a row the numbers of a candidate of context i begin."""
-    both = KINDS * ITS_NUMBERS + cfg.dy * (2 * cfg.dy + 3) + 2
+    n = beside_slopes(cfg)
+    both = KINDS * ITS_NUMBERS + n * (n + 3) // 2 + TWO * (TWO + 3) // 2
     return beside(cfg) + i * both + kind * ITS_NUMBERS
 
 
 @compiled
 def its_triangle(cfg: ResponseSurfaceConfig, i: int, kind: int) -> int:
     """Where in a row its triangle begins."""
-    behind = cfg.dy * (2 * cfg.dy + 3) if kind == OF_BASELINE else 0
-    return slot(cfg, i, KINDS) + behind
+    n = beside_slopes(cfg)
+    return slot(cfg, i, KINDS) + (n * (n + 3) // 2 if kind == OF_BASELINE else 0)
 
 
 @compiled
@@ -156,4 +164,5 @@ def width(cfg: ResponseSurfaceConfig) -> int:
 
 def scratch(cfg: ResponseSurfaceConfig) -> int:
     """Room for four vectors of coefficients, decisions, candidates, the search for the peak."""
-    return int(4 * cfg.most + 4 + 6 * cfg.dy + cfg.dy * (2 * cfg.dy + 1) + candidates(cfg))
+    decisions = 6 * cfg.dy + cfg.dy * (2 * cfg.dy + 1)
+    return int(4 * cfg.most + cfg.dx + 4 + decisions + candidates(cfg))

@@ -133,12 +133,12 @@ def _rotate_in_surge(
     the decision. A triangle that nobody has learned may foresee numbers beyond all payoffs.
     """
     p, first = size_of(row), first_of(row)
-    theta, gates = work[2 * p + 1 : 3 * p + 1], work[3 * p + 1 : 3 * p + 3]
+    theta, gates = work[2 * p + 1 : 3 * p + 1], work[3 * p + 1 : 3 * p + 3 + cfg.dx]
     fill(taken, 0.0)
     spread = spread_of(rotate_in(cfg, row, work, taken, others, 0, first, NOT_TURNED))
     before = work[p] / root
     fill(gates, 1.0)
-    solve(cfg, row, gates, 0.0, theta, theta, theta, False)
+    solve(cfg, row, gates, theta)
     left = work[p]
     for i in range(first, p):
         left -= work[i] * theta[i]
@@ -188,7 +188,8 @@ def learn(cfg: ResponseSurfaceConfig, row: Array, seen: Observation, work: Array
     surging, variance = cfg.level and surges(row), variance_of(row)
     if is_growing(cfg) and row[BEGUN] == 0.0:
         begin_candidates(cfg, row)
-    others = work[3 * p + 3 : 3 * p + 3 + candidates(cfg)]
+    beside = 3 * p + 3 + cfg.dx
+    others = work[beside : beside + candidates(cfg)]
     judged, surprise, decided = variance > 0.0 and is_settled(cfg, row), 0.0, 0.0
     rotated = _rotate(cfg, row, seen, surging, work, others)
     left, spread, dropped = rotated.left, rotated.spread, rotated.dropped

@@ -32,14 +32,14 @@ def fill_view(
 ) -> None:
     """Fill the peak, its standard errors, the slopes at `y` and theirs, on the unit cube."""
     p, dy, first = size_of(row), cfg.dy, first_of(row)
-    mean, gates, rest = work[:p], work[p : p + 2], work[p + 2 :]
+    mean, gates, rest = work[:p], work[p : p + cfg.dx + 2], work[p + cfg.dx + 2 :]
     a, b, rest = rest[:p], rest[p : 2 * p], rest[2 * p :]
     v, to, low = rest[:dy], rest[dy : 2 * dy], rest[2 * dy : 3 * dy]
     high, rest = rest[3 * dy : 4 * dy], rest[4 * dy :]
     fill(gates, 1.0)
     if cfg.reach > 0.0:
-        fill_gates(cfg, row, gates)
-    solve(cfg, row, gates, 0.0, request.xi, mean, a, False)
+        fill_gates(cfg, row, mean, gates)
+    solve(cfg, row, gates, mean)
     at_context(cfg, row, request.u, mean)
     noise = math.sqrt(row[WEIGHT] * row[SQUARES] / row[DEGREES])
     theta = mean[first : first + cfg.terms]

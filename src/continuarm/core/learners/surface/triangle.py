@@ -28,13 +28,16 @@ __all__ = [
     "NOT_TURNED",
     "Turned",
     "begin_of",
+    "draw",
     "fill_ridge",
     "forget_decision",
     "forget_level",
+    "gate_of",
     "rescale",
     "rotate_in",
     "scale_cross",
     "solve",
+    "solve_last",
     "spread_of",
     "take_out",
 ]
@@ -188,11 +191,34 @@ def gate_of(cfg: ResponseSurfaceConfig, gates: Array, i: int) -> float:
     k = i - cfg.terms
     if k < 0 or k >= cfg.dx * cfg.varying:
         return 1.0
-    return gates[0 if k % cfg.varying < cfg.dy else 1]  # type: ignore[no-any-return]
+    return gates[k // cfg.varying if k % cfg.varying < cfg.dy else cfg.dx]  # type: ignore[no-any-return]
+
+
+@compiled
+def drawn_of(cfg: ResponseSurfaceConfig, gates: Array, i: int) -> float:
+    """g of coefficient i (eq. 11): one context that matters lets the slopes of all vary."""
+    k, gate = i - cfg.terms, gate_of(cfg, gates, i)
+    if k < 0 or k >= cfg.dx * cfg.varying or k % cfg.varying >= cfg.dy:
+        return gate
+    return float(max(gate, gates[cfg.dx + 1]))
 
 
 @compiled_large
-def solve(
+def solve(cfg: ResponseSurfaceConfig, row: Array, gates: Array, theta: Array) -> None:
+    """The coefficients that concern the decision, as far as they are believed (eq. 11)."""
+    p, first = size_of(row), first_of(row)
+    k, least = triangle(cfg) + p * (p + 3) // 2, _least_pivot(cfg, row)
+    for i in range(p - 1, first - 1, -1):
+        length = p - i
+        k -= length + 1
+        total = row[k + length]
+        for j in range(1, length):
+            total -= row[k + j] * theta[i + j]
+        theta[i] = gate_of(cfg, gates, i - first) * total / max(row[k], least)
+
+
+@compiled_large
+def draw(
     cfg: ResponseSurfaceConfig,
     row: Array,
     gates: Array,
@@ -200,32 +226,39 @@ def solve(
     xi: Array,
     drawn: Array,
     mean: Array,
-    both: bool,
 ) -> None:
-    """The coefficients that concern the decision: Rθ = f d + σ√f ξ (eq. 5, 11).
-
-    If `both`, also `mean`, those with σ = 0.
-    """
+    """The same, `mean`, and a draw of them: Rδ = σ√g ξ is added (eq. 5, 11)."""
     p, first = size_of(row), first_of(row)
-    k = triangle(cfg) + p * (p + 3) // 2
-    least = math.sqrt(cfg.ridge * row[WEIGHT]) if cfg.memory > 0.0 else 0.0  # the ridge fades, too
+    k, least = triangle(cfg) + p * (p + 3) // 2, _least_pivot(cfg, row)
     for i in range(p - 1, first - 1, -1):
         length = p - i
         k -= length + 1
-        gate = gate_of(cfg, gates, i - first)
-        one = two = gate * row[k + length]
-        if sigma > 0.0:
-            two += sigma * math.sqrt(gate) * xi[i - first]
-        pivot = max(row[k], least)
-        if both:
-            for j in range(1, length):  # each sum waits for itself, not for the other
-                two -= row[k + j] * drawn[i + j]
-                one -= row[k + j] * mean[i + j]
-            mean[i] = one / pivot
-        else:
-            for j in range(1, length):
-                two -= row[k + j] * drawn[i + j]
-        drawn[i] = two / pivot
+        pivot, one = max(row[k], least), row[k + length]
+        two = sigma * math.sqrt(drawn_of(cfg, gates, i - first)) * xi[i - first]
+        for j in range(1, length):  # each sum waits for itself, not for the other
+            two -= row[k + j] * drawn[i + j]
+            one -= row[k + j] * mean[i + j]
+        mean[i], drawn[i] = gate_of(cfg, gates, i - first) * one / pivot, two / pivot
+    for i in range(first, p):
+        drawn[i] += mean[i]
+
+
+@compiled
+def _least_pivot(cfg: ResponseSurfaceConfig, row: Array) -> float:
+    """With a memory the ridge fades, too."""
+    return math.sqrt(cfg.ridge * row[WEIGHT]) if cfg.memory > 0.0 else 0.0
+
+
+@compiled_large
+def solve_last(cfg: ResponseSurfaceConfig, row: Array, end: int, theta: Array) -> None:
+    """The coefficients from `end` on, of the terms that have entered: Rθ = d."""
+    p = size_of(row)
+    for i in range(p - 1, end - 1, -1):
+        k = begin_of(cfg, row, i)
+        total = row[k + p - i]
+        for j in range(1, p - i):
+            total -= row[k + j] * theta[i + j]
+        theta[i] = total / row[k]
 
 
 @compiled_large

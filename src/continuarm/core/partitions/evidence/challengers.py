@@ -39,6 +39,7 @@ from continuarm.core.state import HEAD, SERIAL, Space, State, begin, give_back, 
 
 __all__ = ["give_back_all", "go_on_making", "make_room", "split", "start_again", "tell_halves"]
 
+BEHIND, SELDOM = 8.0, 4  # halves so far behind are told every fourth payoff
 PORTION = 2**20  # numbers of challengers that are made while one payoff is learned
 
 
@@ -131,6 +132,7 @@ def tell_halves(
     dx, winner, best = cfg.dx, -1, 0.0
     _, seen, foreseen = learned
     x, u = space.x, seen.u
+    turn = learner.progress(lcfg, rows[int(node[ROW]), HEAD:])
     for axis in range(dx):
         if not is_cut(cfg, node, axis):
             continue
@@ -143,6 +145,8 @@ def tell_halves(
         hoped = foreseen.hoped if axis != foreseen.hoped_of else 0.0
         for kind in range(KINDS):
             half = part(cfg, HALVES + kind * PARTS) + axis
+            if node[half + LEAD * dx] < -BEHIND and (turn + axis) % SELDOM != 0:
+                continue
             row = int(node[half + side * dx])
             score = learner.challenge(lcfg, rows[row, HEAD:], seen, foreseen, space.work)
             lead = node[half + LEAD * dx] + min(max(score, -cfg.largest), cfg.largest)
