@@ -213,6 +213,21 @@ def test_contexts_that_do_not_matter_are_not_believed() -> None:
     assert dense_gates(surface)[surface.cfg.terms] == 1.0
 
 
+def test_a_context_that_stands_out_does_not_vouch_for_the_others() -> None:
+    others = []
+    for seed in range(20):
+        surface = surface_of(6, 1, seed, n=0, reach=0.1)
+        for _ in range(400):
+            u, y = surface.rng.uniform(-1, 1, 6), surface.rng.random(1)
+            surface.tell(u, y, float(surface.rng.standard_normal() + 9 * u[0] * y[0]))
+        cfg, gates = surface.cfg, np.empty(8)
+        fill_gates(cfg, surface.row, np.empty(surface.p), gates)
+        assert gates[0] == 1.0
+        assert gates[cfg.dx + 1] == 1.0  # all are tried
+        others.append(gates[1 : cfg.dx].mean())
+    assert np.mean(others) < 0.3
+
+
 def test_without_gates_the_solution_is_that_of_the_triangle() -> None:
     surface = surface_of(2, 2, reach=0.1, gated=False)
     cfg, first = surface.cfg, int(layout.baseline(surface.cfg))
