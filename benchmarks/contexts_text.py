@@ -215,6 +215,6 @@ reason below was seen in the bins; the others are what we take to be the reason.
 - *A child knows nothing of how degrees that have not entered go with the rest*: its candidates
   begin anew, so payoffs of its parent count as if these terms were nothing. In a bin that does not
   split, all degrees are looked at from the start; before that was so, one seed of `one-of-10` lost
-  3,224 instead of 413.
+  3,224 instead of 417.
 - *Products of contexts* (`product-of-two`) gain nothing. There are no terms u_i u_j v: they would
   be dx²/2 candidates. Bins have to say them, as before."""
