@@ -21,7 +21,7 @@ HORIZON = 10**5
 KEPT_LIMIT, MEAN_LIMIT, RIVAL_LIMIT, WIDE_LIMIT = 1.15, 0.8, 0.18, 1.3
 NAMED = {"one-of-5": 0.35, "one-of-10": 0.35, "sine-5": 0.7, "sine-20": 0.7, "cosine-hills": 0.7}
 WIDE = ("two-communities", "one_matters(1)", "linear-demand")
-DRAWN = range(4100, 4120)  # chosen when all was finished
+DRAWN = range(7300, 7320)  # chosen when all was finished
 LABELS = {"recommended": "recommended", "adaptive-kwsa": "adaptive KWSA",
           "static-kwsa": "static KWSA", "uniform-ucb": "uniform"}  # fmt: skip
 MARKERS = dict(zip(LABELS, "osD^", strict=True))
