@@ -23,7 +23,7 @@ from continuarm.live.named.by_name import maker_of
 from continuarm.live.policy import Policy
 from continuarm.service.fields import about
 from continuarm.service.messages import Edges, NewExperiment
-from continuarm.service.running import MAX_BEHIND, Running
+from continuarm.service.running import MAX_BEHIND, Helpers, Running
 from continuarm.sets import Polytope
 from continuarm.store.protocol import Store
 from continuarm.store.rules import appendable
@@ -53,7 +53,7 @@ class Experiments:
         self.is_stopping = False
         self._running: dict[str, Running] = {}
         self.refused: dict[str, str] = {}  # why one of the store does not run in here
-        self._opening = Lock()
+        self._opening, self._helpers = Lock(), Helpers(store)
 
     def create(self, name: str, new: NewExperiment) -> bool:
         """Make an experiment, or find the same; whether it is new."""
@@ -71,7 +71,7 @@ class Experiments:
         """An experiment of the store, running."""
         with self._opening:
             if name not in self._running:
-                self._running[name] = Running(self.store, name, *self._lags)
+                self._running[name] = Running(self.store, name, *self._lags, helpers=self._helpers)
             return self._running[name]
 
     async def running(self, request: HttpRequest) -> Running:
@@ -117,6 +117,7 @@ class Experiments:
         """Let all go, and the store."""
         for running in self.all_running():
             running.close()
+        self._helpers.close()
         self.store.close()
 
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from functools import partial
-from threading import Event, Thread
 from typing import Any, NamedTuple
 
 from continuarm.core.compiling import Array
@@ -21,16 +20,15 @@ from continuarm.live.gate import Gate
 from continuarm.live.limits import Within, within_of
 from continuarm.live.policy import Policy
 from continuarm.service.fields import about
+from continuarm.service.following import Follower
 from continuarm.service.groups import Together
 from continuarm.store.protocol import Store, TurnTakenError
 from continuarm.store.records import Entry, Outcome
 from continuarm.store.rules import storable
 
-__all__ = ["MAX_BEHIND", "Running"]
+__all__ = ["MAX_BEHIND", "Helpers", "Running"]
 
-LOOK = 0.5  # seconds after which the follower looks, whatever it was told
-AGAIN = 0.2  # seconds before a store that does not answer is asked again
-QUIET = 0.005  # seconds without an append after which the follower looks
+WRITERS = 8  # as many as a store in a database has connections
 MAX_BEHIND = 20_000  # events
 PATIENCE, TRY = 10.0, 0.002  # seconds that one waits to append, and at most between two tries
 QUICK = 0.002  # seconds that the event loop may wait for the disk
@@ -45,61 +43,73 @@ class Wish(NamedTuple):
     key: str | None
 
 
+class Helpers:
+    """The threads of a process that its experiments share.
+
+    follower : folds what is appended.
+    writers : wait for the store.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.follower, self.writers = Follower(store), ThreadPoolExecutor(WRITERS, "write")
+
+    def close(self) -> None:
+        """Let what was begun be done, and no more."""
+        self.writers.shutdown()
+        self.follower.close()
+
+
 class Running:
     """An experiment that is decided in here.
 
+    helpers : threads that it shares with others; by default they are its own.
     max_lag : seconds without news of the ledger after which nothing is decided.
     max_behind : events of the ledger that may be not folded yet when something is decided.
     clips : whether contexts outside their box are clipped.
     """
 
     def __init__(
-        self, store: Store, name: str, max_lag: float, max_behind: int = MAX_BEHIND
+        self,
+        store: Store,
+        name: str,
+        max_lag: float,
+        max_behind: int = MAX_BEHIND,
+        *,
+        helpers: Helpers | None = None,
     ) -> None:
         self.store, self.name, self.max_lag, self.max_behind = store, name, max_lag, max_behind
         self.replica, self.gate = Replica(store, name), Gate()
         self.desk, self._together = Desk(self.replica), Together(self._settle)
-        self._writer = ThreadPoolExecutor(1, f"write {name}")
         self.context, self.decision = self.desk.context, self.desk.decision
         self.clips = json.loads(store.experiment(name).settings).get("outside") == "clip"
         self.desk.take_number()  # no request waits for the store's lock, nor for the compiler
         self.desk.policy().warm_up()
         self.replica.catch_up()
         self._head = self.replica.position  # of the ledger, as far as is known
-        self.current_at, self._stop = time.monotonic(), Event()
+        self.current_at, self.is_closed = time.monotonic(), False
         self._appending, self._disk_is_quick = False, False
-        self._follower = Thread(target=self._follow, name=f"follow {name}", daemon=True)
-        self._follower.start()
+        self._helpers, self._are_own = helpers or Helpers(store), helpers is None
+        self._helpers.follower.add(name, self._follow)
 
-    def _follow(self) -> None:
-        """Fold what is appended, until the end."""
-        while not self._stop.is_set():
-            began = time.monotonic()
-            if self._appending or began - self.current_at < QUIET:  # who appends folds, too
-                self._stop.wait(QUIET)
-                continue
-            try:
-                if self.store.wait(self.name, self.replica.position, LOOK):
-                    self._head = self.store.experiment(self.name).head
-                if self._appending:
-                    continue
-                while self.gate.alone(self.replica.fold_some, AT_ONCE):
-                    pass
-                self.current_at = began
-                self.replica.keep_snapshots()
-            except StoreError:  # it does not answer, or another version has taken over
-                self._stop.wait(AGAIN)
+    def _follow(self, head: int, began: float) -> None:
+        """Fold what was appended up to a head, which was known at a time; who appends folds, too.
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether it follows no more."""
-        return self._stop.is_set()
+        So while this process appends, it need not follow.
+        """
+        self._head = max(self._head, head)
+        if self._appending:
+            return
+        while self.replica.position < head and self.gate.alone(self.replica.fold_some, AT_ONCE):
+            pass
+        self.current_at = max(self.current_at, began)
+        self.replica.keep_snapshots()
 
     def close(self) -> None:
         """Follow no more."""
-        self._stop.set()
-        self._writer.shutdown()
-        self._follower.join()
+        self.is_closed = True
+        self._helpers.follower.remove(self.name)
+        if self._are_own:
+            self._helpers.close()
 
     @property
     def lag(self) -> float:
@@ -253,7 +263,8 @@ class Running:
         return outcomes
 
     async def _in_writer(self, work: Any, *given: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._writer, work, *given)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._helpers.writers, work, *given)
 
     def _made(self, wishes: list[Wish | Written]) -> tuple[list[Written], list[Any]]:
         """What is over its time, and for each wish what is to be appended, or why nothing is."""

@@ -139,6 +139,15 @@ class MemoryStore:
         with self._changed:
             return self._changed.wait_for(lambda: self.experiment(name).head > after, seconds)
 
+    def wait_for_any(self, heads: dict[str, int], seconds: float) -> dict[str, int]:
+        """See `Store`."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._heads() != heads, seconds)
+            return self._heads()
+
+    def _heads(self) -> dict[str, int]:
+        return {name: ledger.experiment.head for name, ledger in self._ledgers.items()}
+
     def keep(self, name: str, snapshot: Snapshot) -> Snapshot:
         """See `Store`."""
         with self._changed:

@@ -81,6 +81,9 @@ class Store(Protocol):
     def wait(self, name: str, after: int, seconds: float) -> bool:
         """Wait until there is a record after a position, so long at most; whether there is."""
 
+    def wait_for_any(self, heads: dict[str, int], seconds: float) -> dict[str, int]:
+        """Wait until ledgers have other heads than these, so long at most; the heads by name."""
+
     def keep(self, name: str, snapshot: Snapshot) -> Snapshot:
         """Keep a snapshot; if there is one of its position and version, that one is returned."""
 

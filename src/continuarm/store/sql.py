@@ -3,11 +3,11 @@
 Statements are fixed texts; whatever comes from outside is a parameter.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import chain
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from continuarm.store.protocol import MOST_READ
 from continuarm.store.records import Entry, Experiment, Outcome, Record, Snapshot, Token
@@ -29,6 +29,7 @@ from continuarm.store.settling import Known, settle
 __all__ = ["Database", "Session", "SqlStore"]
 
 Row = tuple[Any, ...]
+Seen = TypeVar("Seen")
 
 
 class Session(Protocol):
@@ -262,12 +263,27 @@ class SqlStore:
 
     def wait(self, name: str, after: int, seconds: float) -> bool:
         """See `Store`."""
+        head = self._waited(lambda: self.experiment(name).head, lambda head: head > after, seconds)
+        return head > after
+
+    def wait_for_any(self, heads: dict[str, int], seconds: float) -> dict[str, int]:
+        """See `Store`."""
+        return self._waited(self._heads, lambda found: found != heads, seconds)
+
+    def _heads(self) -> dict[str, int]:
+        with self.database.reading() as session:
+            return dict(session.run("SELECT name, head FROM experiments"))
+
+    def _waited(
+        self, look: Callable[[], Seen], holds: Callable[[Seen], bool], seconds: float
+    ) -> Seen:
+        """What a look has found, when something holds of it, or when the time is over."""
         until = monotonic() + seconds
         while True:
             mark = self.database.mark()  # before the look: what comes after it is not missed
-            head, left = self.experiment(name).head, until - monotonic()
-            if head > after or left <= 0.0:
-                return head > after
+            seen, left = look(), until - monotonic()
+            if holds(seen) or left <= 0.0:
+                return seen
             self.database.sleep(mark, left)
 
     def keep(self, name: str, snapshot: Snapshot) -> Snapshot:

@@ -158,6 +158,12 @@ def _check_waiting(store: Store) -> None:
         heard = pool.submit(store.wait, "wait", 0, 30.0)
         store.append("wait", [Entry("asked", "")])
         assert heard.result(), "who waits must hear of it"
+        heads = store.wait_for_any({}, 0.0)
+        assert heads["wait"] == 1, "heads must be known"
+        assert store.wait_for_any(heads, 0.0) == heads, "nothing is new"
+        more = pool.submit(store.wait_for_any, heads, 30.0)
+        store.append("wait", [Entry("asked", "")])
+        assert more.result() == heads | {"wait": 2}, "who waits for any must hear of it"
 
 
 def _check_snapshots(store: Store) -> None:
