@@ -1,9 +1,9 @@
 """Following: one thread of a process folds what is appended to any of its experiments."""
 
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from threading import Event, Lock, Thread
+from typing import Protocol
 
 from continuarm.errors import StoreError
 from continuarm.store.protocol import Store
@@ -14,7 +14,18 @@ LOOK = 0.5  # seconds after which it looks, whatever it was told
 AGAIN = 0.2  # seconds before a store that does not answer is asked again
 REST = 0.005  # seconds between two looks
 
-Follow = Callable[[int, float], None]  # up to this head, which was known at this time
+
+class Followed(Protocol):
+    """What follows a ledger."""
+
+    name: str
+
+    @property
+    def is_current(self) -> bool:
+        """Whether it knows by itself how far its ledger goes."""
+
+    def follow(self, head: int, at: float) -> None:
+        """Fold what was appended up to a head, which was known at a time."""
 
 
 class Follower:
@@ -22,21 +33,21 @@ class Follower:
 
     def __init__(self, store: Store) -> None:
         self._store, self._lock, self._stop = store, Lock(), Event()
-        self._follows: dict[str, Follow] = {}
+        self._followed: dict[str, Followed] = {}
         self._thread: Thread | None = None
 
-    def add(self, name: str, follow: Follow) -> None:
-        """Have an experiment followed; `follow` folds it, and is called whenever it was looked."""
+    def add(self, one: Followed) -> None:
+        """Have an experiment follow its ledger."""
         with self._lock:
-            self._follows[name] = follow
+            self._followed[one.name] = one
             if self._thread is None:
                 self._thread = Thread(target=self._run, name="follow", daemon=True)
                 self._thread.start()
 
-    def remove(self, name: str) -> None:
-        """Follow an experiment no more."""
+    def remove(self, one: Followed) -> None:
+        """Let an experiment follow no more."""
         with self._lock:
-            self._follows.pop(name, None)
+            self._followed.pop(one.name, None)
 
     def close(self) -> None:
         """Follow nothing more."""
@@ -48,13 +59,18 @@ class Follower:
         heads: dict[str, int] = {}
         while not self._stop.wait(REST):
             began = time.monotonic()
+            if not self._not_current():
+                continue
             try:
                 heads = self._store.wait_for_any(heads, LOOK)
             except StoreError:  # it does not answer
                 self._stop.wait(AGAIN)
                 continue
-            with self._lock:
-                follows = list(self._follows.items())
-            for name, follow in follows:
+            for one in self._not_current():
                 with suppress(StoreError):  # nor that, or another version has taken over
-                    follow(heads.get(name, 0), began)
+                    one.follow(heads.get(one.name, 0), began)
+
+    def _not_current(self) -> list[Followed]:
+        with self._lock:
+            followed = list(self._followed.values())
+        return [one for one in followed if not one.is_current]

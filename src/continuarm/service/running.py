@@ -28,9 +28,11 @@ from continuarm.store.rules import storable
 
 __all__ = ["MAX_BEHIND", "Helpers", "Running"]
 
+QUIET = 0.005  # seconds after an append in which nobody need look for what others appended
 WRITERS = 8  # as many as a store in a database has connections
 MAX_BEHIND = 20_000  # events
 PATIENCE, TRY = 10.0, 0.002  # seconds that one waits to append, and at most between two tries
+SOON = 0.0005  # seconds in which others have often appended: as long one tries all the time
 QUICK = 0.002  # seconds that the event loop may wait for the disk
 AT_ONCE = 50  # records that are folded before a request may come between
 
@@ -89,25 +91,25 @@ class Running:
         self.current_at, self.is_closed = time.monotonic(), False
         self._appending, self._disk_is_quick = False, False
         self._helpers, self._are_own = helpers or Helpers(store), helpers is None
-        self._helpers.follower.add(name, self._follow)
+        self._helpers.follower.add(self)
 
-    def _follow(self, head: int, began: float) -> None:
-        """Fold what was appended up to a head, which was known at a time; who appends folds, too.
+    @property
+    def is_current(self) -> bool:
+        """Whether this process appends now, or has just done so: who appends folds, too."""
+        return self._appending or time.monotonic() - self.current_at < QUIET
 
-        So while this process appends, it need not follow.
-        """
+    def follow(self, head: int, at: float) -> None:
+        """Fold what was appended up to a head, which was known at a time."""
         self._head = max(self._head, head)
-        if self._appending:
-            return
         while self.replica.position < head and self.gate.alone(self.replica.fold_some, AT_ONCE):
             pass
-        self.current_at = max(self.current_at, began)
+        self.current_at = max(self.current_at, at)
         self.replica.keep_snapshots()
 
     def close(self) -> None:
         """Follow no more."""
         self.is_closed = True
-        self._helpers.follower.remove(self.name)
+        self._helpers.follower.remove(self)
         if self._are_own:
             self._helpers.close()
 
@@ -245,15 +247,16 @@ class Running:
         if not self.store.is_near:
             outcomes: list[Outcome] = await self._in_writer(self.store.append, self.name, group)
             return outcomes
-        until, end = time.monotonic() + PATIENCE, ExitStack()
+        began, end = time.monotonic(), ExitStack()
         while True:
             try:
                 outcomes = end.enter_context(self.store.appending(self.name, group))
                 break
             except TurnTakenError:
-                if time.monotonic() > until:
+                waited = time.monotonic() - began
+                if waited > PATIENCE:
                     raise
-            await asyncio.sleep(random.uniform(0.0, TRY))
+            await asyncio.sleep(0.0 if waited < SOON else random.uniform(0.0, TRY))
         began = time.monotonic()
         if self._disk_is_quick:
             end.close()
