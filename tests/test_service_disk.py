@@ -1,5 +1,6 @@
 """A slow disk, or others who write to the file, hold up who waits for it and nobody else."""
 
+import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -9,6 +10,9 @@ from typing import Any
 
 import httpx
 
+from continuarm.service.experiments import Experiments
+from continuarm.service.messages import Edges, NewExperiment
+from continuarm.service.running import WRITERS, Helpers, Running
 from continuarm.store import Entry, Store, open_store
 from tests.service import CUSTOMER, HERE, PRICES, served, until
 
@@ -80,3 +84,19 @@ def elsewhere(store: Store) -> Iterator[None]:
     """Another process is in the middle of appending."""
     with store.appending("prices", [Entry("time-passed", "{}")]):
         yield
+
+
+def test_what_was_begun_ends_although_all_writers_wait_for_it(tmp_path: Path) -> None:
+    new = NewExperiment(Edges([0.0], [1.0]), Edges([0.0], [1.0]))
+    with opened(tmp_path / "shop.db") as store:
+        Experiments(store).create("prices", new)
+        helpers, ended = Helpers(store), Event()
+        running = Running(store, "prices", 5.0, helpers=helpers)
+        waiting = [helpers.writers.submit(ended.wait, 60.0) for _ in range(WRITERS)]
+        try:
+            asyncio.run(asyncio.wait_for(running.ask([0.5], None, None), 20.0))
+        finally:
+            ended.set()
+            running.close()
+            helpers.close()
+        assert all(one.result() for one in waiting)

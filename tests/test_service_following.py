@@ -2,13 +2,32 @@
 
 import threading
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from continuarm.ledger import SharedPolicy
-from continuarm.store import open_store
-from tests.service import CUSTOMER, PRICES, served, until
+from continuarm.service.following import Follower
+from continuarm.store import Entry, open_store
+from tests.service import CUSTOMER, HERE, PRICES, served, until
 
 COUNT = 20
+
+
+@dataclass
+class Followed:
+    """What notes the heads that it hears of, or fails."""
+
+    name: str
+    fails: bool = False
+    is_current: bool = False
+    heads: list[int] = field(default_factory=list)
+
+    def follow(self, head: int, at: float) -> None:
+        if self.fails:
+            raise IndexError("a defect")
+        self.heads.append(head)
 
 
 def test_experiments_share_their_threads_and_each_follows_its_ledger(tmp_path: Path) -> None:
@@ -33,3 +52,45 @@ def test_experiments_share_their_threads_and_each_follows_its_ledger(tmp_path: P
         assert client.delete(names[0]).status_code == 200
         SharedPolicy(elsewhere, "prices-1").ask(CUSTOMER)
         until(lambda: client.get(names[1]).json()["counts"]["decisions"] == 3)
+
+
+def test_a_defect_of_one_experiment_holds_up_no_other(capsys: pytest.CaptureFixture[str]) -> None:
+    store = open_store(":memory:")
+    follower, broken, whole = Follower(store), Followed("broken", True), Followed("prices")
+    store.create("prices", "{}")
+    for one in (broken, whole):
+        follower.add(one)
+    until(lambda: bool(whole.heads))
+    store.append("prices", [Entry("asked", "{}", opens="1")])
+    until(lambda: whole.heads[-1] == 1)
+    follower.close()
+    assert capsys.readouterr().err.count("IndexError: a defect") == 1
+
+
+def test_a_folder_that_was_away_is_followed_again(tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "shop", tmp_path / "elsewhere"
+    folder.mkdir()
+    with closing(open_store(folder / "shop.db")) as store, served(store) as client:
+        assert client.put(HERE, json=PRICES).status_code == 201
+        folder.rename(elsewhere)
+        folder.touch()
+        away = client.post(f"{HERE}/decisions", json={"context": CUSTOMER})
+        assert (away.status_code, away.json()["error"]) == (503, "unavailable")
+        until(lambda: client.get("/v1/experiments").status_code == 503)
+        folder.unlink()
+        elsewhere.rename(folder)
+        with closing(open_store(folder / "shop.db")) as another:
+            SharedPolicy(another, "prices").ask(CUSTOMER)
+        until(lambda: client.get(HERE).json()["counts"]["decisions"] == 1)
+
+
+def test_time_passes_where_another_experiment_was_archived(tmp_path: Path) -> None:
+    new = PRICES | {"options": {"ttl_seconds": 0.6}}
+    with closing(open_store(tmp_path / "shop.db")) as store, served(store) as client:
+        for name in ("a", "b"):
+            path = f"/v1/experiments/{name}"
+            assert client.put(path, json=new).status_code == 201
+            assert client.post(f"{path}/decisions", json={"context": CUSTOMER}).status_code == 200
+            if name == "a":
+                store.archive("a")  # by another server
+        until(lambda: store.read("b", 0)[-1].kind == "expired")

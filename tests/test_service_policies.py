@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import httpx
@@ -73,3 +74,27 @@ def test_what_a_policy_does_not_take_is_refused(tmp_path: Path, new: dict[str, A
         for policy in ("robbins-monro", "oracle", "fixed", "nobody"):
             refused = client.put(HERE, json=new | {"policy": policy})
             assert (refused.status_code, refused.json()["field"]) == (422, "policy")
+
+
+def test_a_decision_in_turn_that_waits_for_the_store_holds_up_nobody_else(
+    tmp_path: Path, new: dict[str, Any]
+) -> None:
+    with closing(open_store(tmp_path / "shop.db")) as store, served(store) as client:
+        assert client.put(HERE, json=new).status_code == 201
+        append, waiting, disk = store.append, Event(), Event()
+
+        def slowly(*given: Any, **options: Any) -> Any:
+            waiting.set()
+            assert disk.wait(60.0)
+            return append(*given, **options)
+
+        store.append = slowly  # type: ignore[method-assign]
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(visit, client, 1)
+            try:
+                assert waiting.wait(60.0)
+                for look in ("/healthz", f"{HERE}/recommendation?age=37", f"{HERE}/history"):
+                    assert client.get(look, timeout=20.0).status_code == 200
+            finally:
+                disk.set()
+            assert asked.result()

@@ -6,6 +6,7 @@ thread may wait for the disk, or an event loop go on.
 
 import os
 import zlib
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,6 +44,7 @@ __all__ = ["Desk", "Written", "checked_key"]
 COUNTER_BITS, NUMBER_BITS = 64, 32
 LONGEST_KEY = 200
 NOBODYS = Tokens()  # decisions of a ledger are known by their numbers alone
+Alone = Callable[..., Any]  # does some work with what is given, as `Gate.alone` does
 
 
 class Written(NamedTuple):
@@ -50,6 +52,11 @@ class Written(NamedTuple):
 
     entry: Entry
     event: events.Event | None = None
+
+
+def _at_once(work: Callable[..., Any], *given: Any) -> Any:
+    """Who asks is alone already."""
+    return work(*given)
 
 
 class Desk:
@@ -79,20 +86,32 @@ class Desk:
         return self.replica.life.model.counts_asking
 
     def ask_in_turn(
-        self, point: Array, within: Within | None, key: str | None
+        self, point: Array, within: Within | None, key: str | None, alone: Alone = _at_once
     ) -> tuple[Written, Outcome]:
-        """Decide from the newest state, and append if it still is; else try again."""
+        """Decide from the newest state, and append if it still is; else try again.
+
+        alone : what keeps others from the state; nobody is kept while the store is waited for.
+        """
         store, name = self.replica.store, self.replica.name
         while True:
-            self.replica.catch_up()
-            due = self.due()
-            if due:
+            due, asked, onto = alone(self._newest, point, within, key)
+            self.replica.keep_snapshots()
+            if asked is None:
                 store.append(name, [entry for entry, _ in due])
                 continue
-            written = self.asked(point, within, key)
-            [outcome] = store.append(name, [written.entry], onto=self.replica.position)
+            [outcome] = store.append(name, [asked.entry], onto=onto)
             if outcome.refused != MOVED_ON:
-                return written, outcome
+                return asked, outcome
+
+    def _newest(
+        self, point: Array, within: Within | None, key: str | None
+    ) -> tuple[list[Written], Written | None, int]:
+        """What is over its time, or else a decision from the newest state, and its position."""
+        while self.replica.fold_some():
+            pass
+        due = self.due()
+        asked = None if due else self.asked(point, within, key)
+        return due, asked, self.replica.position
 
     def take_number(self) -> None:
         """Have a number that nobody else has, in any process."""

@@ -103,8 +103,11 @@ class Replica:
 
     def keep_snapshots(self) -> None:
         """Keep the snapshots that were made while folding, or compare them with those kept."""
-        while self._made:
-            own = self._made.popleft()
+        while True:
+            try:
+                own = self._made.popleft()
+            except IndexError:  # two threads may keep them at once
+                return
             self._compare(own, self.store.keep(self.name, own))
 
     @property

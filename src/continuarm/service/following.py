@@ -1,7 +1,7 @@
 """Following: one thread of a process folds what is appended to any of its experiments."""
 
 import time
-from contextlib import suppress
+import traceback
 from threading import Event, Lock, Thread
 from typing import Protocol
 
@@ -67,8 +67,16 @@ class Follower:
                 self._stop.wait(AGAIN)
                 continue
             for one in self._not_current():
-                with suppress(StoreError):  # nor that, or another version has taken over
-                    one.follow(heads.get(one.name, 0), began)
+                self._follow(one, heads.get(one.name, 0), began)
+
+    def _follow(self, one: Followed, head: int, at: float) -> None:
+        try:
+            one.follow(head, at)
+        except StoreError:  # nor that, or another version has taken over
+            pass
+        except Exception:  # a defect of ours: it falls behind, and says so; others go on
+            traceback.print_exc()
+            self.remove(one)
 
     def _not_current(self) -> list[Followed]:
         with self._lock:

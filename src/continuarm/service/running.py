@@ -50,14 +50,17 @@ class Helpers:
 
     follower : folds what is appended.
     writers : wait for the store.
+    ender : ends what the event loop has begun. Writers may all be waiting for that end.
     """
 
     def __init__(self, store: Store) -> None:
         self.follower, self.writers = Follower(store), ThreadPoolExecutor(WRITERS, "write")
+        self.ender = ThreadPoolExecutor(1, "end")  # one writes at a time to a store that is near
 
     def close(self) -> None:
         """Let what was begun be done, and no more."""
         self.writers.shutdown()
+        self.ender.shutdown()
         self.follower.close()
 
 
@@ -217,9 +220,10 @@ class Running:
         """The same for one wish, where a decision changes the state of the next."""
         if isinstance(wish, Written):
             return (await self._settle([wish]))[0]
-        asked = partial(self.gate.alone, self.desk.ask_in_turn, *wish)
         try:
-            made, outcome = await self._in_writer(asked)
+            made, outcome = await _in(
+                self._helpers.writers, self.desk.ask_in_turn, *wish, self.gate.alone
+            )
         except UnavailableError:
             raise
         except ContinuarmError as error:
@@ -245,7 +249,9 @@ class Running:
         the last time goes to a thread.
         """
         if not self.store.is_near:
-            outcomes: list[Outcome] = await self._in_writer(self.store.append, self.name, group)
+            outcomes: list[Outcome] = await _in(
+                self._helpers.writers, self.store.append, self.name, group
+            )
             return outcomes
         began, end = time.monotonic(), ExitStack()
         while True:
@@ -261,13 +267,9 @@ class Running:
         if self._disk_is_quick:
             end.close()
         else:
-            await self._in_writer(end.close)
+            await _in(self._helpers.ender, end.close)
         self._disk_is_quick = time.monotonic() - began < QUICK
         return outcomes
-
-    async def _in_writer(self, work: Any, *given: Any) -> Any:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._helpers.writers, work, *given)
 
     def _made(self, wishes: list[Wish | Written]) -> tuple[list[Written], list[Any]]:
         """What is over its time, and for each wish what is to be appended, or why nothing is."""
@@ -319,6 +321,11 @@ class Running:
         written = await asyncio.to_thread(self.gate.alone, steered)
         if written:
             await self._together.do(written)
+
+
+async def _in(threads: ThreadPoolExecutor, work: Any, *given: Any) -> Any:
+    """What some work answers that a thread does, while the event loop goes on."""
+    return await asyncio.get_running_loop().run_in_executor(threads, work, *given)
 
 
 def _tried(work: Any, *given: Any) -> Any:

@@ -161,7 +161,7 @@ class SqliteDatabase:
             return
         try:
             stays = self.path.stat().st_ino == self._inode
-        except FileNotFoundError:
+        except OSError:  # nor is its folder, or the disk
             stays = False
         if not stays:
             raise UnavailableError(f"the file of a store must stay, but {self.path} is gone")
