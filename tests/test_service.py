@@ -247,6 +247,7 @@ def test_bodies_that_are_no_json_or_too_large_are_refused(service: httpx.Client)
         (b"{", json_, 400),
         (b'{"context": [NaN, 1]}', json_, 400),
         (b'{"context": [37, 1]}', {"content-type": "text/plain"}, 400),
+        (b'{"context": [37, 1]}', {"content-type": "Application/JSON; charset=utf-8"}, 200),
         (b" " * 2_000_000, json_, 413),
     ):
         answer = service.post(f"{HERE}/decisions", content=content, headers=headers)

@@ -384,3 +384,32 @@ def test_an_append_looks_up_what_it_may_meet_however_long_a_ledger_is(
     with closing(database), database.reading() as session:
         plan = session.run(f"EXPLAIN QUERY PLAN {statement}", '["1"]', 1)
     assert f"(experiment=? AND {column}=?)" in plan[-1][-1], plan
+
+
+def test_a_connection_that_cannot_be_used_is_let_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = list[bool]()
+
+    class Away(sqlite3.Connection):
+        def execute(self, *_: object) -> sqlite3.Cursor:
+            raise sqlite3.OperationalError("unable to open database file")
+
+        def close(self) -> None:
+            closed.append(True)
+            super().close()
+
+    with closing(open_store(tmp_path / "shop.db")) as store:
+        store.create("prices", "{}")
+        connect = sqlite3.connect
+        with monkeypatch.context() as patch:
+            patch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, **k, factory=Away))
+            for _ in range(3):
+                with (
+                    pytest.raises(UnavailableError),
+                    store.appending("prices", [Entry("a", "{}")]),
+                ):
+                    pass
+        assert len(closed) == 3
+        with store.appending("prices", [Entry("a", "{}")]) as [outcome]:
+            assert outcome.refused is None

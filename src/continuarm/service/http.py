@@ -155,7 +155,7 @@ def _is_empty(headers: Headers) -> bool:
 async def _content(headers: Headers, receive: Any) -> bytes:
     """The body of a request, not too large."""
     kind = header_of(headers, b"content-type") or b""
-    if kind != PLAIN and kind.partition(b";")[0].strip() != PLAIN:
+    if kind != PLAIN and kind.partition(b";")[0].strip().lower() != PLAIN:
         raise msgspec.DecodeError(f"the content type must be {JSON}")
     content, more = b"", True
     while more:

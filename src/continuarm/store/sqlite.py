@@ -138,13 +138,17 @@ class SqliteDatabase:
         connection = sqlite3.connect(
             self.path, patience, isolation_level=None, check_same_thread=False
         )
+        try:
+            if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+                connection.execute("PRAGMA journal_mode = WAL")  # nobody waits for this lock
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute(f"PRAGMA cache_size = -{CACHE // 1024}")
+            connection.execute(f"PRAGMA wal_autocheckpoint = {LOGGED // PAGE}")
+        except BaseException:  # its log may not be there, and the next try needs its place
+            connection.close()
+            raise
         with self._opening:
             self._open.append(connection)
-        if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
-            connection.execute("PRAGMA journal_mode = WAL")  # nobody waits for this lock
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute(f"PRAGMA cache_size = -{CACHE // 1024}")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {LOGGED // PAGE}")
         return connection
 
     def _connection(self) -> sqlite3.Connection:
