@@ -175,8 +175,9 @@ def test_before_the_first_payoff_there_is_no_bin_to_freeze() -> None:
 
 def test_what_is_no_bin_of_this_policy_is_refused_and_changes_nothing() -> None:
     policy, before = surface(), surface().snapshot()
+    newest = max(one.id for one in policy.bins())
     wrong: list[tuple[Any, str]] = [
-        (0, "one that is there, from 1 to 3, but got 0"),
+        (0, f"one that is there, from 1 to {newest}, but got 0"),
         (10**9, "but got 1000000000"),
         (-1, "but got -1"),
         (True, "but got True"),
