@@ -255,6 +255,7 @@ def fill(store: str, events: int) -> None:
             for group in (asked, told):
                 outcomes = opened.append("prices", [entry for entry, _ in group])
                 replica.fold_own(zip(outcomes, (event for _, event in group), strict=True))
+                replica.keep_snapshots()
 
 
 def length(seconds: float) -> str:

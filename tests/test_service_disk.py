@@ -9,6 +9,7 @@ from threading import Event
 from typing import Any
 
 import httpx
+import pytest
 
 from continuarm.service.experiments import Experiments
 from continuarm.service.messages import Edges, NewExperiment
@@ -100,3 +101,15 @@ def test_what_was_begun_ends_although_all_writers_wait_for_it(tmp_path: Path) ->
             running.close()
             helpers.close()
         assert all(one.result() for one in waiting)
+
+
+def test_a_server_that_never_rests_keeps_snapshots(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Running, "is_current", True)  # so that the follower leaves it alone
+    with opened(tmp_path / "shop.db") as store, served(store) as client:
+        assert client.put(HERE, json=PRICES).status_code == 201
+        for _ in range(6):
+            asked = client.post(f"{HERE}/decisions", json={"contexts": [CUSTOMER] * 1000})
+            assert asked.status_code == 200
+        until(lambda: [kept.position for kept in store.snapshots("prices")] == [1, 5000])

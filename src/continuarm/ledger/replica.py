@@ -101,6 +101,11 @@ class Replica:
         if self.position % self.every == 0 and self._is_worth_a_snapshot:
             self._made.append(self.snapshot())
 
+    @property
+    def has_snapshots(self) -> bool:
+        """Whether snapshots were made that are not kept yet."""
+        return bool(self._made)
+
     def keep_snapshots(self) -> None:
         """Keep the snapshots that were made while folding, or compare them with those kept."""
         while True:

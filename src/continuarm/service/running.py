@@ -239,7 +239,13 @@ class Running:
             self.gate.alone(self.replica.fold_own, zip(outcomes, events, strict=True))
             if outcomes and outcomes[-1].refused is None:  # it was at the ledger's head
                 self.current_at = began
+        if self.replica.has_snapshots:
+            self._helpers.writers.submit(self._keep_snapshots)  # nobody waits for them
         return outcomes
+
+    def _keep_snapshots(self) -> None:
+        with suppress(StoreError):  # the next one is soon
+            self.replica.keep_snapshots()
 
     async def _appended(self, group: list[Entry]) -> list[Outcome]:
         """Have a group appended; the event loop waits for nobody, nor long for the disk.
