@@ -1,5 +1,6 @@
 """Many experiments of one server: they share its threads, and each follows its ledger."""
 
+import json
 import threading
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -94,3 +95,24 @@ def test_time_passes_where_another_experiment_was_archived(tmp_path: Path) -> No
             if name == "a":
                 store.archive("a")  # by another server
         until(lambda: store.read("b", 0)[-1].kind == "expired")
+
+
+def test_what_another_server_was_told_is_known_when_the_next_decision_is_made(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "shop.db"
+    with (
+        closing(open_store(path)) as store,
+        closing(open_store(path)) as elsewhere,
+        served(store) as client,
+    ):
+        assert client.put(HERE, json=PRICES).status_code == 201
+        other = SharedPolicy(elsewhere, "prices")
+        for _ in range(30):  # sooner than a follower looks
+            decisions = [other.ask(CUSTOMER) for _ in range(5)]
+            other.tell(decisions[0].id, 1.0)
+            head = elsewhere.experiment("prices").head
+            asked = client.post(f"{HERE}/decisions", json={"context": CUSTOMER}).json()
+            record = elsewhere.opening("prices", asked["id"])
+            assert record is not None
+            assert json.loads(record.body)["folded"] == head

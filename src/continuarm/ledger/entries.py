@@ -19,6 +19,15 @@ try:
     import msgspec
 except ImportError:  # it is quicker, and writes and reads the same numbers
     msgspec = None  # type: ignore[assignment]
+    _lean: Any = None
+else:
+    _lean = msgspec.json.Decoder(
+        msgspec.defstruct(
+            "Lean",
+            [("context", list[float]), ("value", list[float]), ("role", str), ("bin", int),
+             ("start", list[float])],
+        )
+    )  # fmt: skip
 
 __all__ = [
     "BEGAN",
@@ -27,10 +36,12 @@ __all__ = [
     "entry_of",
     "event_of",
     "id_of",
+    "lean_event_of",
     "read_body",
     "text_of",
 ]
 
+ASKED = events.NAMES[Asked]
 BEGAN = "began"  # a snapshot stands for all before it; only its version folds what comes after
 EXPIRED = "expired"  # a decision is over its time to live
 TIME_PASSED = "time-passed"  # payoffs that were held until now are learned
@@ -89,6 +100,16 @@ def read_body(text: str) -> dict[str, Any]:
         with suppress(msgspec.DecodeError):
             return msgspec.json.decode(text)  # type: ignore[no-any-return]
     return json.loads(text)  # type: ignore[no-any-return]
+
+
+def lean_event_of(record: Record, at: float) -> Event:
+    """As `event_of`, but of a decision only what a state keeps, and not what explains it."""
+    if _lean is not None and record.kind == ASKED and record.opens is not None:
+        with suppress(msgspec.DecodeError, ValueError):  # `event_of` says what is wrong, if it is
+            plain, id_ = _lean.decode(record.body), id_of(record.opens)
+            context, value, start = map(np.array, (plain.context, plain.value, plain.start))
+            return Asked(id_, context, value, at, plain.role, plain.bin, None, start, None)
+    return event_of(record, at)
 
 
 def event_of(record: Record, at: float) -> Event:

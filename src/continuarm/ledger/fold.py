@@ -9,7 +9,7 @@ every process alike.
 from contextlib import suppress
 
 from continuarm.errors import ContinuarmError
-from continuarm.ledger.entries import BEGAN, EXPIRED, TIME_PASSED, event_of, id_of
+from continuarm.ledger.entries import BEGAN, EXPIRED, TIME_PASSED, event_of, id_of, lean_event_of
 from continuarm.live import checked_events
 from continuarm.live.events import Asked, Event, Forgotten, Told
 from continuarm.live.life import Life
@@ -26,7 +26,7 @@ def fold(life: Life, record: Record, event: Event | None = None) -> None:
     if record.kind == EXPIRED:
         life.expire(id_of(str(record.closes)))
     elif record.kind not in (TIME_PASSED, BEGAN):
-        event = event_of(record, at) if event is None else event
+        event = _read(life, record, at) if event is None else event
         if isinstance(event, Asked):
             event = event if event.at == at else new(Asked, (*event[:3], at, *event[4:]))
             life.ask(event, life.seat_of(event))
@@ -39,6 +39,12 @@ def fold(life: Life, record: Record, event: Event | None = None) -> None:
     life.now = max(life.now, at)
     _release(life)
     life.count_closed()
+
+
+def _read(life: Life, record: Record, at: float) -> Event:
+    """The event of a record, or as much of it as happens here."""
+    needs_all = life.model.counts_asking or life.unheard is not None
+    return event_of(record, at) if needs_all else lean_event_of(record, at)
 
 
 def _release(life: Life) -> None:

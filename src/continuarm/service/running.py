@@ -35,6 +35,7 @@ PATIENCE, TRY = 10.0, 0.002  # seconds that one waits to append, and at most bet
 SOON = 0.0005  # seconds in which others have often appended: as long one tries all the time
 QUICK = 0.002  # seconds that the event loop may wait for the disk
 AT_ONCE = 50  # records that are folded before a request may come between
+NEWS = 20  # times as many of them that a request waits for
 
 
 class Wish(NamedTuple):
@@ -93,6 +94,7 @@ class Running:
         self._head = self.replica.position  # of the ledger, as far as is known
         self.current_at, self.is_closed = time.monotonic(), False
         self._appending, self._disk_is_quick = False, False
+        self._seen: object = None  # of the store, when nothing was left to be folded
         self._helpers, self._are_own = helpers or Helpers(store), helpers is None
         self._helpers.follower.add(self)
 
@@ -203,10 +205,11 @@ class Running:
         """Decide what is asked, append all of it, and fold it; what became of each wish."""
         if self.desk.in_turn and any(isinstance(wish, Wish) for wish in wishes):
             return [await self._settle_in_turn(wish) for wish in wishes]
-        due, made = self.gate.alone(self._made, wishes)
-        written = [*due, *(one for one in made if isinstance(one, Written))]
         self._appending = True
         try:
+            await self._fold_news()
+            due, made = self.gate.alone(self._made, wishes)
+            written = [*due, *(one for one in made if isinstance(one, Written))]
             outcomes = await self._append(written)
         finally:
             self._appending = False
@@ -215,6 +218,18 @@ class Running:
             self._answer(wish, one, next(found)) if isinstance(one, Written) else one
             for wish, one in zip(wishes, made, strict=True)
         ]
+
+    async def _fold_news(self) -> None:
+        """Fold what others have appended, where a look tells: what is decided now knows it."""
+        with suppress(StoreError):  # who appends hears of it
+            seen = self.store.glance()
+            if seen == self._seen:
+                return
+            for _ in range(NEWS):
+                if not self.gate.alone(self.replica.fold_some, AT_ONCE):
+                    self._seen = seen
+                    return
+                await asyncio.sleep(0.0)
 
     async def _settle_in_turn(self, wish: Wish | Written) -> Any:
         """The same for one wish, where a decision changes the state of the next."""

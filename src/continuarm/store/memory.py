@@ -104,6 +104,11 @@ class MemoryStore:
                 self._changed.notify_all()
             return outcomes
 
+    def glance(self) -> object:
+        """See `Store`."""
+        with self._changed:
+            return sum(ledger.experiment.head for ledger in self._ledgers.values())
+
     @contextmanager
     def appending(self, name: str, group: Sequence[Entry]) -> Iterator[list[Outcome]]:
         """See `Store`."""

@@ -66,6 +66,12 @@ class Store(Protocol):
     def read(self, name: str, after: int, most: int = MOST_READ) -> list[Record]:
         """The records after a position, in order, at most so many."""
 
+    def glance(self) -> object:
+        """What is another one when others have appended since; None where to look takes long.
+
+        It may be another one although nobody has.
+        """
+
     def opening(self, name: str, decision: str) -> Record | None:
         """The record that handed out a decision."""
 

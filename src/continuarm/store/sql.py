@@ -71,6 +71,9 @@ class Database(Protocol):
     def appended(self, session: Session) -> None:
         """Tell those who wait, when this transaction ends."""
 
+    def glance(self) -> object:
+        """See `Store`."""
+
     def mark(self) -> int:
         """A number that changes when something is appended."""
 
@@ -228,6 +231,10 @@ class SqlStore:
                 most,
             )
         return [Record(*row) for row in rows]
+
+    def glance(self) -> object:
+        """See `Store`."""
+        return self.database.glance()
 
     def _record(self, name: str, column: str, value: str) -> Record | None:
         with self.database.reading() as session:

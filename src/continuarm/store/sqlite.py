@@ -196,17 +196,26 @@ class SqliteDatabase:
     @contextmanager
     def writing_now(self) -> Iterator[Session]:
         """A transaction of a connection of its own, if nobody else writes."""
-        with self._refusals():
-            self._refuse_if_gone()
-            process = os.getpid()
-            spare = self._spare.setdefault(process, [])
-            connection = spare.pop() if spare and not self._closed else self._connect(0.0)
-            try:
-                _begin_now(connection)
-                with _ended(connection):
-                    yield _Session(connection)
-            finally:
-                spare.append(connection)
+        with self._refusals(), self._spared() as connection:
+            _begin_now(connection)
+            with _ended(connection):
+                yield _Session(connection)
+
+    @contextmanager
+    def _spared(self) -> Iterator[sqlite3.Connection]:
+        """A connection that waits for nobody, and that no other thread uses meanwhile."""
+        self._refuse_if_gone()
+        spare = self._spare.setdefault(os.getpid(), [])
+        connection = spare.pop() if spare and not self._closed else self._connect(0.0)
+        try:
+            yield connection
+        finally:
+            spare.append(connection)
+
+    def glance(self) -> object:
+        """Another one when another connection has written than the one that `writing_now` has."""
+        with self._refusals(), self._spared() as connection:
+            return connection, *connection.execute("PRAGMA data_version").fetchone()
 
     def _be_patient(self, connection: sqlite3.Connection, patient: bool) -> None:
         """Whether SQLite itself waits for others."""

@@ -37,6 +37,7 @@ def check_store(make: Callable[[], Store]) -> None:
         _check_onto(store)
         _check_appending(store)
         _check_one_order(store)
+        _check_glancing(store)
         _check_waiting(store)
         _check_snapshots(store)
         _check_archive(store)
@@ -149,6 +150,15 @@ def _check_one_order(store: Store) -> None:
     assert times == sorted(times), "time must not go back"
     opened = [record.opens for record in records]
     assert len(set(opened)) == len(opened), "each decision must be opened once"
+
+
+def _check_glancing(store: Store) -> None:
+    """Who glances sees that others have appended, or nothing at all."""
+    store.create("glance", "")
+    seen = store.glance()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(store.append, "glance", [Entry("asked", "")]).result()
+    assert seen is None or store.glance() != seen, "what others append must be seen at a glance"
 
 
 def _check_waiting(store: Store) -> None:
