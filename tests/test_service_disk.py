@@ -113,3 +113,31 @@ def test_a_server_that_never_rests_keeps_snapshots(
             asked = client.post(f"{HERE}/decisions", json={"contexts": [CUSTOMER] * 1000})
             assert asked.status_code == 200
         until(lambda: [kept.position for kept in store.snapshots("prices")] == [1, 5000])
+
+
+def test_an_error_that_nobody_foresaw_is_that_of_one_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path / "shop.db") as store:
+        box = Edges([0.0], [1.0])
+        Experiments(store, max_lag=5.0).create("prices", NewExperiment(box, box))
+        running = Running(store, "prices", 5.0)
+        decide = running.desk.asked
+
+        def breaks(point: Any, within: Any, key: str | None) -> Any:
+            if key == "broken":
+                raise ZeroDivisionError("a defect")
+            return decide(point, within, key)
+
+        monkeypatch.setattr(running.desk, "asked", breaks)
+
+        async def all_at_once() -> list[Any]:
+            asks = (running.ask([0.5], None, key) for key in ("a", "broken", "b"))
+            return await asyncio.gather(*asks, return_exceptions=True)
+
+        first, broken, last = asyncio.run(all_at_once())
+        assert isinstance(broken, ZeroDivisionError)
+        assert {type(first).__name__, type(last).__name__} == {"Decision"}
+        assert store.experiment("prices").head == running.replica.position
+        assert store.keyed("prices", "b") is not None
+        running.close()

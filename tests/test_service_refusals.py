@@ -40,6 +40,7 @@ FIELDS: list[tuple[str, str, Any, int, str]] = [
     ("POST", DECIDE, {"context": CUSTOMER, "more": 1}, 400, "more"),
     ("POST", DECIDE, {"contexts": [CUSTOMER, {"age": "x"}]}, 400, "contexts[1][...]"),
     ("POST", PAY, {"id": "f" * 32, "payoff": 1.0}, 404, "id"),
+    ("POST", PAY, {"id": "f" * 32 + "\n", "payoff": 1.0}, 400, "id"),
     ("POST", PAY, {"payoffs": [{"id": "f" * 32}]}, 400, "payoffs[0].payoff"),
     ("POST", PAY, {"id": "ID", "payoff": 1e200}, 422, "payoff"),
     ("POST", PAY, {"id": "ID", "payoff": 1.0, "value": [99.0]}, 422, "value"),
@@ -78,6 +79,13 @@ def test_a_refusal_in_a_batch_names_its_field(client: httpx.Client) -> None:
     paid = [{"id": asked["decisions"][0]["id"], "payoff": 1.0}, {"id": "0" * 32, "payoff": 1.0}]
     told = client.post(PAY, json={"payoffs": paid}).json()
     assert told["closed"][1]["refused"]["field"] == "id"
+
+
+def test_zeros_of_both_signs_are_one_context(client: httpx.Client) -> None:
+    zeros = [{"age": 37, "income": income} for income in (0.0, -0.0)]
+    first, again = (client.post(DECIDE, json={"context": c, "key": "zero"}) for c in zeros)
+    assert again.status_code == 200, again.text
+    assert again.json() == first.json()
 
 
 def test_a_context_outside_its_box_is_clipped_where_the_experiment_says_so(

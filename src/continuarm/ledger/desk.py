@@ -143,7 +143,7 @@ class Desk:
         record = _record(outcome)
         decision = self._decision(event_of(record, 0.0), record.key)
         limits = read_body(record.body).get("within")
-        if decision.context.tobytes() != point.tobytes() or limits != _plain(within):
+        if not np.array_equal(decision.context, point) or limits != _plain(within):
             raise KeyConflictError(
                 f"a key is for one decision, and that is for {decision.context.tolist()} within "
                 f"{limits}, but got {point.tolist()} within {_plain(within)}"

@@ -23,7 +23,7 @@ MOST_DIMENSIONS = 1000
 Text = Annotated[str, Meta(min_length=1, max_length=200)]
 Numbers = Annotated[list[float], Meta(max_length=MOST_DIMENSIONS)]
 Values = dict[Text, float] | Numbers  # by name, or in order
-Id = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
+Id = Annotated[str, Meta(pattern="^[0-9a-f]{32}$", min_length=32, max_length=32)]
 
 
 class Edges(Struct, forbid_unknown_fields=True):

@@ -171,7 +171,7 @@ class Running:
         """A decision for a context."""
         self.refuse_if_behind()
         [found] = await self._together.do([self._wish(context, self.limits_of(within), key)])
-        if isinstance(found, ContinuarmError):
+        if isinstance(found, Exception):
             raise found
         decision: Decision = found
         return decision
@@ -187,7 +187,7 @@ class Running:
             for context, key in zip(contexts, keys, strict=True)
         ]
         found = iter(await self._together.do([w for w in wishes if isinstance(w, Wish)]))
-        return [next(found) if isinstance(wish, Wish) else wish for wish in wishes]
+        return _foreseen([next(found) if isinstance(wish, Wish) else wish for wish in wishes])
 
     def _wish(self, context: Any, limits: Within | None, key: str | None) -> Wish:
         """That a decision is wanted, if the store can take what comes with it."""
@@ -198,8 +198,7 @@ class Running:
 
     async def close_all(self, written: Sequence[Written]) -> list[ContinuarmError | None]:
         """Close decisions; for each, why it could not be, if so."""
-        refused: list[ContinuarmError | None] = await self._together.do(written)
-        return refused
+        return _foreseen(await self._together.do(written))
 
     async def _settle(self, wishes: list[Wish | Written]) -> list[Any]:
         """Decide what is asked, append all of it, and fold it; what became of each wish."""
@@ -349,9 +348,17 @@ async def _in(threads: ThreadPoolExecutor, work: Any, *given: Any) -> Any:
     return await asyncio.get_running_loop().run_in_executor(threads, work, *given)
 
 
+def _foreseen(found: list[Any]) -> list[Any]:
+    """What became of the wishes of one request; an error that nobody foresaw ends it."""
+    for one in found:
+        if isinstance(one, Exception) and not isinstance(one, ContinuarmError):
+            raise one
+    return found
+
+
 def _tried(work: Any, *given: Any) -> Any:
-    """What some work answers, or the error."""
+    """What some work answers, or the error: others of its group go on."""
     try:
         return work(*given)
-    except ContinuarmError as error:
+    except Exception as error:
         return error
