@@ -36,7 +36,8 @@ from tests import postgresql
 
 CONNECTIONS, BATCH, BATCH_CONNECTIONS = 32, 100, 8
 ENOUGH = 60_000  # requests that are made before a measurement
-WARM, TURNS = 2000, 8
+WARM, TURNS, WORKER_TURNS = 2000, 8, 3
+SHAPES = (("single", 1, CONNECTIONS), ("batches", BATCH, BATCH_CONNECTIONS))
 HERE = "/v1/experiments/prices"
 CONTEXT: dict[str, Any] = {"low": [18, 0], "high": [90, 250_000], "names": ["age", "income"]}
 DECISION: dict[str, Any] = {"low": [1], "high": [9], "names": ["price"]}
@@ -113,6 +114,16 @@ class Server:
             headers = {"content-type": "application/json"}
             connection.request(method, path, None if body is None else _json(body), headers)
             return connection.getresponse().status
+
+    def seconds_of_cores(self) -> float:
+        """How long cores have worked for it, for the workers that it has started, too."""
+        of, total = [self.process.pid], 0.0
+        for process in of:
+            folder = Path(f"/proc/{process}")
+            of += map(int, (folder / f"task/{process}/children").read_text().split())
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return total
 
     def _is_ready(self) -> bool:
         try:
@@ -221,20 +232,41 @@ Batches of {BATCH} from {BATCH_CONNECTIONS} connections, one worker.
 
 def workers(seconds: float) -> str:
     """Two workers against one, by turns."""
-    rates: dict[int, list[float]] = {1: [], 2: []}
-    for count in (1, 2, 1, 2):
+    found: dict[tuple[str, int], list[tuple[float, ...]]] = {}
+    for count in (1, 2) * WORKER_TURNS:
         with stores() as addresses, serving(addresses["SQLite"], workers=count) as (running, shop):
-            given: dict[str, Any] = {"connections": CONNECTIONS, "seconds": seconds}
-            rates[count].append(load(running.port, shop.asks(ENOUGH), **given).rate)
-            print(count, rates[count][-1], flush=True)
-    one, two = (median(found) for found in rates.values())
-    rows = [(1, round(one), None, None), (2, round(two), two / one, TWICE)]
-    columns = ("workers", "asks a second", "times one worker", "wanted")
+            for what, times, connections in SHAPES:
+                sent = shop.asks(ENOUGH) if times == 1 else shop.batches(ENOUGH // 20)
+                before = running.seconds_of_cores(), time.process_time()
+                done = load(running.port, sent, connections=connections, seconds=seconds)
+                after = running.seconds_of_cores(), time.process_time()
+                each = 1e6 / (times * len(done.took))
+                cores = (each * (b - a) for a, b in zip(before, after, strict=True))
+                found.setdefault((what, count), []).append((times * done.rate, *cores))
+                print(what, count, found[what, count][-1], flush=True)
+    rows = []
+    for (what, count), measured in found.items():
+        rate, served, loaded = (median(column) for column in zip(*measured, strict=True))
+        alone = median(one[0] for one in found[what, 1])
+        ratio = (rate / alone, TWICE) if count > 1 else (None, None)
+        rows.append((what, count, round(rate), *ratio, served, loaded))
+    rate_columns = ("what", "workers", "decisions a second", "times one worker", "wanted")
+    columns = (*rate_columns, "server, µs each", "load, µs each")
     return f"""
-Single asks on SQLite from {CONNECTIONS} connections; workers share the file. The load and both
-workers share the machine's cores.
+Decisions on SQLite, singly from {CONNECTIONS} connections and in batches of {BATCH} from
+{BATCH_CONNECTIONS}; workers share the file; medians of {WORKER_TURNS} rounds by turns. The last
+columns say how long a core works for one decision, all workers together. The load and both workers
+share this machine's two cores, so two workers can at most decide as often as two cores have room
+for both.
 
-{Table.of(columns, rows).markdown()}
+{Table.of(columns, sorted(rows)).markdown()}
+
+Why two workers bring less than was wanted: each folds the decisions of the other, too, and with
+half of the connections each has groups half as large, so that twice as many wait for the disk, one
+after the other. Where servers have more cores than the load leaves here, that wait remains, and
+that each decision is folded everywhere. More than one worker is for what happens when one of them
+is busy or gone. For speed, send batches, or let
+[experiments shard](deployment.md#a-million-decisions-a-second).
 """
 
 
