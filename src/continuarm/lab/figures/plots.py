@@ -103,7 +103,10 @@ def ratio_dots(
     axes.set_title(f"baseline: {baseline}", fontsize=8, loc="left")
     axes.xaxis.set_major_formatter("{x:g}")
     low, high = axes.get_xlim()
-    axes.xaxis.set_minor_formatter("{x:g}" if high < 9.0 * low else "")
+    if high < 1e3 * low:
+        locator: Any = axes.xaxis.get_major_locator()
+        locator.set_params(subs=(1.0, 2.0, 5.0))
+    axes.xaxis.set_minor_formatter("{x:g}" if high < 4.0 * low else "")
     axes.set_yticks(range(len(groups)), [name for name, _ in groups][::-1], fontsize=8)
     axes.set_ylim(-0.7, len(groups) - 0.3)
     axes.grid(True, axis="x", which="both", color="0.92")
