@@ -10,6 +10,7 @@ import numpy as np
 from scipy import stats
 
 import continuarm as ca
+from benchmarks.contexts_run import WORLDS
 from benchmarks.recommended_page import is_worse, surely_worse
 from continuarm.drawing import COLOURS, figure_class, write
 from continuarm.lab.figures.plots import ratio_dots
@@ -95,6 +96,11 @@ class Suite:
         ]
         return Table.of(("problem", "now / before", "at most", ""), rows)
 
+    def gain(self) -> tuple[int, Interval]:
+        """How many problems are not as before, within 3 %, and the geometric mean over these."""
+        other = [v.value for v in self.ratios.values() if abs(v.value - 1.0) > 0.03]
+        return len(other), mean_of([math.log(value) for value in other])
+
     def losers(self) -> list[str]:
         """Where it is likelier worse than better."""
         return [name for name in reversed(self.order) if self.ratios[name].low > 1.0]
@@ -133,10 +139,12 @@ def rivals(page: str) -> dict[str, float]:
     return found
 
 
-def rival_mean(suite: Suite, page: str) -> tuple[int, Interval]:
+def rival_mean(suite: Suite, page: str, *, before: bool = False) -> tuple[int, Interval]:
     """The number of problems, and the geometric mean of the ratios to the rival's regret."""
-    means = rivals(page)
-    logs = [math.log(float(suite.pairs[name][0].mean()) / mean) for name, mean in means.items()]
+    logs = [
+        math.log(float(suite.pairs[name][before].mean()) / mean)
+        for name, mean in rivals(page).items()
+    ]
     return len(logs), mean_of(logs)
 
 
@@ -162,14 +170,20 @@ def drawn_table(found: Found) -> tuple[Table, Interval, Interval]:
 def growth_table(found: Found, marks: list[int]) -> Table:
     """Slopes of log regret, one per seed."""
     rows = []
-    for label, world in (("one_matters(1)", ["one matters", 1]),
-                         ("two-communities", ["suite", "two-communities"])):  # fmt: skip
+    for label, world, low, high in (
+        ("one_matters(1)", ["one matters", 1], 1 / 2, 1 / 2),
+        ("two-communities", ["suite", "two-communities"], 3 / 5, 2 / 3),
+    ):
         runs = np.array(found[key_of("now", world, ("recommended", {}))])
         slopes = [np.polyfit(np.log(marks), np.log(run), 1)[0] for run in runs]
         half = stats.t.ppf(0.975, len(slopes) - 1) * stats.sem(slopes)
         ends = [f"{runs[:, k].mean():,.0f}" for k in (0, -1)]
-        rows.append((label, len(runs), *ends, f"{np.mean(slopes):.3f} ± {half:.3f}"))
-    return Table.of(("problem", "seeds", "regret at 10⁴", "at 10⁶", "slope, 95 %"), rows)
+        mean = np.mean(slopes)
+        came = "below" if mean + half < low else "above" if mean - half > high else "as expected"
+        expected = f"{low:.2g}" if low == high else f"{low:.2g} to {high:.2g}"
+        rows.append((label, len(runs), *ends, f"{mean:.3f} ± {half:.3f}", expected, came))
+    columns = ("problem", "seeds", "regret at 10⁴", "at 10⁶", "slope, 95 %", "expected", "came")
+    return Table.of(columns, rows)
 
 
 def series(found: Found, kind: str) -> dict[str, tuple[Any, ...]]:
@@ -181,6 +195,17 @@ def series(found: Found, kind: str) -> dict[str, tuple[Any, ...]]:
             last = np.array(values)[:, -1]
             points.setdefault(policy, []).append((dim, last.mean(), stats.sem(last)))
     return {name: tuple(zip(*sorted(of), strict=True)) for name, of in points.items()}
+
+
+def without_contexts(world: ca.Problem) -> float:
+    """The regret of the best decision that is the same for all contexts, where payoffs are square.
+
+    Then that decision is the mean of the best ones.
+    """
+    points = world.draw_contexts(np.random.default_rng(0), 20_000)
+    best, heights = world.best_many(points)
+    same = np.tile(best.mean(axis=0), (len(points), 1))
+    return HORIZON * float((heights - world.mean_many(points, same)).mean())
 
 
 def _panel(axes: Any, found: Found, kind: str, title: str, x: str) -> None:
@@ -211,9 +236,12 @@ def draw_contexts(found: Found, path: Path) -> None:
     x = "context dimensions dx"
     _panel(left, found, "one matters", "one context matters", x)
     _panel(right, found, "all matter", "all contexts matter", x)
+    for axes, kind in ((left, "one matters"), (right, "all matter")):
+        axes.axhline(without_contexts(WORLDS[kind](1)), color="0.45", linestyle="--",
+                     linewidth=0.9, label="the best decision without contexts")  # fmt: skip
     left.set_ylabel("regret after 100,000 decisions, 95 %")
     handles, labels = left.get_legend_handles_labels()
-    figure.legend(handles, labels, frameon=False, fontsize=8, loc="outside lower center", ncols=3)
+    figure.legend(handles, labels, frameon=False, fontsize=8, loc="outside lower center", ncols=4)
     write(figure, path)
 
 
