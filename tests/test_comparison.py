@@ -13,6 +13,7 @@ from benchmarks import recommended_page
 from continuarm.cli import cli
 from continuarm.errors import SettingsError
 from continuarm.lab.comparison import Choices
+from continuarm.lab.figures.plots import ratio_dots
 from continuarm.lab.measures import Interval, ratio
 from continuarm.lab.specs import parse
 
@@ -302,3 +303,28 @@ def test_the_page_marks_a_limit_that_is_missed_and_names_where_the_centre_costs_
     }
     centre = {"plane": 3.9, "hard": 8.5, "edge": 5.0}
     assert recommended_page.cheaper_at_the_centre(suite, centre) == "`plane`, `edge`"
+
+
+def test_figures_say_delay_and_loss_and_two_seeds_have_no_interval(tmp_path: Path) -> None:
+    drawn: list[Any] = []
+
+    def keep(groups: Any, labels: Any, baseline: str, path: Path, feedback: str) -> None:
+        drawn.append(ratio_dots(groups, labels, baseline, None, feedback).axes[0])
+
+    late = ca.problem("plane").with_feedback(delay=9, lost=0.1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("continuarm.lab.comparison.ratio_dots", keep)
+        for problems, seeds in (({"a": late}, 2), ({"a": late, "b": "plane"}, 3)):
+            found = ca.compare(
+                ["recommended", "fixed"], problems, horizons=[50], replications=seeds
+            )
+            found.draw(tmp_path / "unused.png")
+    few, many = drawn
+    assert few.get_title("left") == "baseline: fixed; delay 9, 0.1 of payoffs lost"
+    assert "95 %" not in few.get_xlabel()
+    assert [len(line) for line in few.collections[0].get_segments()] == [0]
+    names = [text.get_text() for text in many.get_yticklabels()]
+    assert names == ["b", "a, delay 9, 0.1 of payoffs lost"]
+    assert many.get_title("left") == "baseline: fixed"
+    assert "95 %" in many.get_xlabel()
+    assert [len(line) for line in many.collections[0].get_segments()] == [2, 2]

@@ -4,7 +4,7 @@ A view on an `Experiment`: it resumes, and runs on a cluster, like one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from continuarm.core.compiling import Array
 from continuarm.errors import SettingsError
 from continuarm.lab import specs
 from continuarm.lab.experiment import Experiment
-from continuarm.lab.figures.plots import ratio_dots
+from continuarm.lab.figures.plots import FEW, ratio_dots
 from continuarm.lab.measures import Interval, ratio
 from continuarm.live.abilities import LivePolicy, name_of
 from continuarm.live.named.by_name import maker_of
@@ -69,6 +69,7 @@ class Comparison:
 
     scores: list[Score]
     baseline: str
+    feedback: Mapping[str, str] = field(default_factory=dict)  # of a problem: delay, loss
 
     def of(self, problem: str, horizon: int, policy: str) -> Score:
         """One of the scores."""
@@ -107,12 +108,22 @@ class Comparison:
         """The ratios as a figure."""
         others = list(dict.fromkeys(s.policy for s in self.scores if s.policy != self.baseline))
         horizons = {score.horizon for score in self.scores}
+        feedback = {self.feedback.get(score.problem, "") for score in self.scores}
         groups = []
         for name, horizon in dict.fromkeys((s.problem, s.horizon) for s in self.scores):
-            label = name if len(horizons) == 1 else f"{name}, {horizon:,}"
-            ratios = [self.ratio(self.of(name, horizon, policy)) for policy in others]
+            late = "" if len(feedback) == 1 else self.feedback.get(name)
+            number = "" if len(horizons) == 1 else f"{horizon:,}"
+            label = ", ".join(filter(None, (name, late, number)))
+            ratios = [self._drawn(self.of(name, horizon, policy)) for policy in others]
             groups.append((label, ratios))
-        ratio_dots(groups, others, self.baseline, path)
+        shared = feedback.pop() if len(feedback) == 1 else ""
+        ratio_dots(groups, others, self.baseline, path, shared)
+
+    def _drawn(self, score: Score) -> Interval:
+        """The ratio; of few seeds without its interval, which would say nothing."""
+        found = self.ratio(score)
+        few = len(score.regret) <= FEW
+        return Interval(found.value, np.nan, np.nan) if few else found
 
     def report(self) -> dict[str, Any]:
         """The same as one JSON object."""
@@ -195,7 +206,11 @@ def compare(
         for horizon in experiment.horizons
         for label, given in entrants.items()
     ]
-    return Comparison(scores, baseline)
+    feedback = {
+        task.problem: specs.problem_of(task.problem_spec).feedback.in_words
+        for task in {task.problem: task for task in experiment.tasks()}.values()
+    }
+    return Comparison(scores, baseline, feedback)
 
 
 def _best_in_hindsight(

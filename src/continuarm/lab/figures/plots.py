@@ -85,8 +85,12 @@ def ratio_dots(
     labels: Sequence[str],
     baseline: str,
     path: str | Path | None = None,
+    feedback: str = "",
 ) -> "Figure":
-    """One line per group: each policy's regret relative to the baseline's, with 95 % intervals."""
+    """One line per group: each policy's regret relative to the baseline's, with 95 % intervals.
+
+    An interval that is not finite is not drawn. `feedback` says delay and loss in the title.
+    """
     figure: Figure = figure_class()(figsize=(6.4, 1.2 + 0.24 * len(groups)), layout="constrained")
     axes = figure.add_subplot()
     spread = np.linspace(0.15, -0.15, len(labels)) if len(labels) > 1 else [0.0]
@@ -97,16 +101,14 @@ def ratio_dots(
         axes.hlines(height, np.maximum(values[:, 1], 1e-3), values[:, 2], color=colour, alpha=0.6)
         axes.plot(values[:, 0], height, "o", markersize=4, color=colour, label=label)
     axes.axvline(1.0, color="0.4", linewidth=1)
-    axes.set(
-        xscale="log", xlabel="regret relative to the baseline, 95 % intervals (left is better)"
-    )
-    axes.set_title(f"baseline: {baseline}", fontsize=8, loc="left")
+    has_intervals = any(np.isfinite(one[1]) for _, intervals in groups for one in intervals)
+    said = ", 95 % intervals" if has_intervals else ""
+    axes.set_xscale("log")
+    axes.set_xlabel(f"regret relative to the baseline{said} (left is better)", fontsize=9)
+    title = "; ".join(filter(None, (f"baseline: {baseline}", feedback)))
+    axes.set_title(title, fontsize=8, loc="left")
     axes.xaxis.set_major_formatter("{x:g}")
-    low, high = axes.get_xlim()
-    if high < 1e3 * low:
-        locator: Any = axes.xaxis.get_major_locator()
-        locator.set_params(subs=(1.0, 2.0, 5.0))
-    axes.xaxis.set_minor_formatter("{x:g}" if high < 4.0 * low else "")
+    _label_between(axes)
     axes.set_yticks(range(len(groups)), [name for name, _ in groups][::-1], fontsize=8)
     axes.set_ylim(-0.7, len(groups) - 0.3)
     axes.grid(True, axis="x", which="both", color="0.92")
@@ -116,3 +118,18 @@ def ratio_dots(
     if path is not None:
         write(figure, path)
     return figure
+
+
+def _label_between(axes: Any) -> None:
+    """Name ticks between powers of ten too, as many as there is room for."""
+    from matplotlib.ticker import FuncFormatter
+
+    low, high = axes.get_xlim()
+    named = range(2, 10) if high < 9.0 * low else (2, 5) if high < 3e3 * low else ()
+
+    def text(x: float, _: object) -> str:
+        digit = x / 10.0 ** np.floor(np.log10(x) + 1e-9)
+        return f"{x:g}" if round(digit) in named else ""
+
+    axes.xaxis.set_minor_formatter(FuncFormatter(text))
+    axes.tick_params(axis="x", which="both", labelsize=8, length=3)
