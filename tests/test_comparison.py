@@ -305,6 +305,28 @@ def test_the_page_marks_a_limit_that_is_missed_and_names_where_the_centre_costs_
     assert recommended_page.cheaper_at_the_centre(suite, centre) == "`plane`, `edge`"
 
 
+def limits_of(rows: list[tuple[str, list[float], list[float]]]) -> list[Any]:
+    """The rows of means of what safety costs, for these regrets of ours and of before."""
+    found = {
+        name: {
+            "paired": [
+                {"policy": "recommended", "regret": ours},
+                {"policy": "before", "regret": before},
+            ]
+        }
+        for name, ours, before in rows
+    }
+    return [row[-1] for row in recommended_page.safety_tables(found)[0].rows]
+
+
+def test_the_page_marks_a_mean_or_a_problem_above_its_limit() -> None:
+    noisy = ("purchase", [0.7, 0.71, 0.72], [1.0, 1.0, 1.0])
+    assert limits_of([noisy, ("plane", [1.0, 1.01, 1.02], [1.0] * 3)]) == ["holds", "holds"]
+    assert limits_of([noisy, ("plane", [1.1, 1.11, 1.12], [1.0] * 3)]) == ["holds", "**missed**"]
+    one = [noisy, ("plane", [2.0, 2.01, 2.02], [1.0] * 3), ("edge", [0.1, 0.11, 0.12], [1.0] * 3)]
+    assert limits_of(one) == ["holds", "**missed**"], "the mean holds, and one is surely above"
+
+
 def test_figures_say_delay_and_loss_and_two_seeds_have_no_interval(tmp_path: Path) -> None:
     drawn: list[Any] = []
 
