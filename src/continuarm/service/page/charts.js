@@ -158,8 +158,8 @@ function addReadout(room, picture, series, toX, toY, read, bottom) {
   room.append(text);
   picture.addEventListener("pointermove", (event) => {
     const at = event.clientX - picture.getBoundingClientRect().left;
-    const k = points.reduce((best, p, i) => (Math.abs(toX(p.x) - at) < Math.abs(toX(points[best].x) - at) ? i : best),
-      0);
+    const far = (i) => (points[i].y === null ? Infinity : Math.abs(toX(points[i].x) - at));
+    const k = points.reduce((best, _, i) => (far(i) < far(best) ? i : best), 0);
     const place = toX(points[k].x);
     line.setAttribute("x1", place);
     line.setAttribute("x2", place);

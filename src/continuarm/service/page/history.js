@@ -7,16 +7,18 @@ import { count, plain, plusMinus } from "./numbers.js";
 
 const ENOUGH = 30; // payoffs in a point of the chart, and
 const MOST = 24; // points
+const LONG = 1 / 16; // of all payoffs without one of a kind, such as ours during a pause: a gap, if also
+const USUAL = 5; // times as long as is usual between two of them
 const WHOSE = [["ours", "ours", "our decisions"], ["incumbent", "theirs", "the incumbent's"]];
 
 export async function historyFigure({ name, payoff }) {
   const { buckets } = await get(experiment(name, "/history"));
   if (!buckets.length) return empty("No payoff was told yet.",
     "What decisions pay over time is shown here as soon as payoffs come.");
-  const series = WHOSE.map(([whose, kind, text]) => ({ kind, name: text, dots: true,
-    points: pooled(buckets.filter((b) => b.whose === whose)).map(point) }))
-    .filter(({ points }) => points.length);
   const told = buckets.reduce((most, one) => Math.max(most, one.last), 0);
+  const series = WHOSE.map(([whose, kind, text]) => ({ kind, name: text, dots: true,
+    points: pointsOf(buckets.filter((b) => b.whose === whose), told) }))
+    .filter(({ points }) => points.length);
   const chart = lines({
     label: `Mean ${payoff.label} over ${count(told)} payoffs`, series, height: 280,
     x: { name: "payoffs learned", low: 0, high: told }, y: { name: `mean ${payoff.label}` },
@@ -43,11 +45,24 @@ const point = ({ first, last, mean, error }) => ({
 });
 
 /** The point at an x, or beside it: ours and the incumbent's are pooled each by themselves. */
-const nearest = (points, x) => points.reduce((best, one) => (Math.abs(one.x - x) < Math.abs(best.x - x) ? one : best));
+const nearest = (points, x) => points.filter(({ y }) => y !== null)
+  .reduce((best, one) => (Math.abs(one.x - x) < Math.abs(best.x - x) ? one : best));
+
+/** Points with gaps between them where for long there was no payoff of this kind. */
+function pointsOf(buckets, told) {
+  const all = buckets.reduce((sum, one) => sum + one.payoffs, 0);
+  const long = Math.max(LONG, USUAL / all) * told, parts = [];
+  buckets.forEach((one, k) => {
+    if (k && one.first - buckets[k - 1].last <= long) parts.at(-1).push(one);
+    else parts.push([one]);
+  });
+  return parts.flatMap((part, k) => [...(k ? [{ x: (parts[k - 1].at(-1).last + part[0].first) / 2, y: null }] : []),
+    ...pooled(part, Math.max(ENOUGH, all / MOST)).map(point)]);
+}
 
 /** Neighbours together, until each has enough payoffs. */
-function pooled(buckets) {
-  const found = [], least = Math.max(ENOUGH, buckets.reduce((sum, one) => sum + one.payoffs, 0) / MOST);
+function pooled(buckets, least) {
+  const found = [];
   for (const one of buckets) {
     if (found.length && found.at(-1).payoffs < least) found.push(together(found.pop(), one));
     else found.push(one);
