@@ -11,7 +11,7 @@ import pytest
 from continuarm.errors import SettingsError
 from continuarm.lab.measures import Interval
 from continuarm.paper import reproduction
-from continuarm.paper.reproduction import claims, measures, verdicts
+from continuarm.paper.reproduction import claims, figures, measures, verdicts
 from continuarm.paper.reproduction.plan import (
     CORRECTED,
     DIMENSIONS,
@@ -144,7 +144,9 @@ def test_few_seeds_say_so_where_the_interval_contains_the_limit() -> None:
     assert verdicts.below_one(found, few=False) == "no"
     wide = Interval(0.7, 0.6, 0.8)
     assert verdicts.at_most(wide, 2 / 3, few=True) == "too few seeds to say"
-    assert verdicts.at_most(wide, 2 / 3, few=False) == "yes"
+    assert verdicts.at_most(wide, 2 / 3, few=False) == "yes, not surely"
+    assert verdicts.at_most(Interval(0.75, 0.7, 0.8), 2 / 3, few=False) == "no, not surely"
+    assert verdicts.at_most(Interval(0.75, 0.72, 0.78), 2 / 3, few=False) == "no"
     assert verdicts.at_most(Interval(0.5, 0.45, 0.55), 2 / 3, few=True) == "yes, with room"
 
 
@@ -216,6 +218,28 @@ def test_figures_come_in_three_formats(folder: Path) -> None:
     for name in STUDIES:
         for form, start in (("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")):
             assert (folder / f"{name}.{form}").read_bytes().startswith(start)
+
+
+def test_figures_compare_at_a_glance(runs: polars.DataFrame) -> None:
+    """Panels of one quantity share a scale, rates are the paper's fractions, legends lie below."""
+    names: list[str] = []
+    for name in ("regret", "noise", "lower-bound"):
+        figure = figures.draw(name, runs.filter(polars.col("study") == name))
+        figure.draw_without_rendering()
+        left, right = figure.axes
+        assert left.get_ylim() == right.get_ylim()
+        for axes in figure.axes:
+            legend = axes.get_legend()
+            assert legend is not None
+            assert legend.get_window_extent().y1 < axes.get_window_extent().y0
+            names += [text.get_text() for text in legend.get_texts()]
+    slopes = [name.partition(":")[0] for name in names if name.startswith("slope")]
+    assert slopes == [
+        *("slope 2/3", "slope 4/5"),  # the experiment of Section 5, as printed
+        *("slope 2/3", "slope 3/5"),  # and with the corrections
+        *("slope 3/5", "slope 2/3"),  # the lower bound, dx = 1
+        *("slope 2/3", "slope 3/4"),  # and dx = 2
+    ]
 
 
 def test_csv_and_parquet_hold_the_same(folder: Path, runs: polars.DataFrame) -> None:

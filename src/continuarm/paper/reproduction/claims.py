@@ -156,7 +156,7 @@ def power_table(runs: "polars.DataFrame") -> Table:
     rows = []
     for policy in GROWING:
         rows.append((policy, str(_growth(runs, policy)), round(theory.dimension_exponent(1), 3)))
-    return Table.of(("policy", "regret grows like dy^p: p", "Theorems 1, 2 (reading 12)"), rows)
+    return Table.of(("policy", "regret grows like dy^p: p", "Theorems 1, 2"), rows)
 
 
 def _growth(runs: "polars.DataFrame", policy: str) -> Interval:

@@ -1,6 +1,7 @@
 """The figures: each draws a table that `measures` computed, at the width of a journal's page."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,7 +90,9 @@ def _reference(axes: Any, of: Curve, exponent: float, label: str, style: str) ->
 
 
 def _finish(axes: Any, title: str, x: str = "horizon T", y: str = "regret") -> None:
-    axes.set(xscale="log", yscale="log", xlabel=x, ylabel=y)
+    axes.set(xscale="log", yscale="log")
+    axes.set_xlabel(x, fontsize=9)
+    axes.set_ylabel(y, fontsize=9)
     axes.set_title(title, fontsize=9)
     axes.grid(True, which="major", color="0.92")
     axes.spines[["top", "right"]].set_visible(False)
@@ -132,6 +135,7 @@ def _noise(runs: "polars.DataFrame") -> "Figure":
         for policy in (*PRINTED, "adaptive, alternate"):
             _line(axes, curve(runs, policy, world), policy, hollow=True)
         _finish(axes, f"two-communities, {world}")
+    _same_scale(panels)
     return figure
 
 
@@ -186,10 +190,16 @@ def _lower_bound(runs: "polars.DataFrame") -> "Figure":
             _line(axes, curve(runs, policy, world), policy)
         of = curve(runs, "adaptive, alternate", world)
         lower, upper = (theory.horizon_exponent(n, dx, 2) for n in ("lower-bound", "static"))
-        _reference(axes, of, lower, f"slope {lower:.2f}: lower bound", "--")
-        _reference(axes, of, upper, f"slope {upper:.2f}: Theorems 1, 2", ":")
+        _reference(axes, of, lower, f"slope {_fraction(lower)}: lower bound", ":")
+        _reference(axes, of, upper, f"slope {_fraction(upper)}: Theorems 1, 2", "--")
         _finish(axes, f"hard family, dx = {dx}")
+    _same_scale(panels)
     return figure
+
+
+def _fraction(value: float) -> Fraction:
+    """As the paper writes its exponents."""
+    return Fraction(value).limit_denominator(20)
 
 
 def _contexts(runs: "polars.DataFrame") -> "Figure":
@@ -215,6 +225,8 @@ def _bins(axes: Any, horizon: int) -> None:
             axes.plot(ends, [found.best[i]] * 2, color=colour, linewidth=2.5, alpha=0.5,
                       solid_capstyle="butt", label=label)  # fmt: skip
     edges = sorted({float(b.low[0]) for b in run.bins()} | {1.0})
-    axes.vlines(edges, 0, 0.05, color="0.3", linewidth=0.6)
-    _finish(axes, f"bins after {horizon:,} decisions ({len(edges) - 1})", "context x", "decision")
-    axes.set(xscale="linear", yscale="linear", ylim=(0, 1), xlim=(0, 1))
+    axes.vlines(edges, -0.1, -0.05, color="0.3", linewidth=0.6)
+    _finish(axes, f"adaptive, T = {horizon:,}: {len(edges) - 1} bins", "context x (edges of bins)",
+            "decision")  # fmt: skip
+    axes.set(xscale="linear", yscale="linear", ylim=(-0.1, 1.03), xlim=(0, 1))
+    axes.set_yticks(np.linspace(0, 1, 6))

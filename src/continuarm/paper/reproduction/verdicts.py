@@ -31,8 +31,11 @@ def power_row(
 def at_most(found: Interval, claimed: float, few: bool) -> str:
     """The paper's rates are upper bounds: less growth is better than claimed."""
     limit = claimed + NEAR
-    if few and found.low <= limit < found.high:
+    straddles = found.low <= limit < found.high
+    if few and straddles:
         return UNSURE
+    if straddles:
+        return f"{'no' if found.value > limit else 'yes'}, not surely"
     if found.value > limit:
         return "no"
     return "yes, with room" if found.value < claimed - NEAR else "yes"
