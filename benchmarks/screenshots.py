@@ -5,6 +5,7 @@ python -m benchmarks.screenshots [--output docs/figures]
 
 import argparse
 import tempfile
+import time
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
@@ -15,7 +16,7 @@ import numpy as np
 from PIL import Image
 from playwright.sync_api import Browser, Page
 
-from continuarm.demo.chain import NAME, Chain
+from continuarm.demo.chain import LATE_AFTER, NAME, Chain
 from tests.browser import DARK, LIGHT, PHONE, launched, opened
 from tests.service import Server
 
@@ -29,7 +30,7 @@ PRICES = {
     },
     "decision": {"low": [1], "high": [9], "names": ["price"], "spacing": 0.05, "units": ["$"]},
     "payoff": {"name": "profit", "unit": "$"},
-    "options": {"share": 0.1, "start": [4.0]},
+    "options": {"share": 0.1, "start": [4.0], "ttl": 400},
 }
 BIDS = {
     "context": {"low": [0], "high": [24], "names": ["hour"], "units": ["h"]},
@@ -40,6 +41,7 @@ BIDS = {
         "units": ["$", "$"],
     },
     "payoff": {"name": "margin", "unit": "$"},
+    "options": {"ttl": 400},
 }
 VIEWS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("experiments", "", LIGHT),
@@ -75,7 +77,9 @@ def fill(client: httpx.Client) -> Chain:
     made = {NAME: chain.experiment(), "prices": PRICES, "bids": BIDS, "parking-fees": BIDS}
     for name, new in made.items():
         client.put(f"/v1/experiments/{name}", json=new).raise_for_status()
-    for _ in range(18):
+    for round_ in range(18):
+        if round_ == 17:
+            time.sleep(LATE_AFTER)  # what the chain has not told by now is late
         sell(client, chain, 200)
         ages, incomes = rng.uniform(18, 90, 200), rng.uniform(0, 250_000, 200)
         learn(client, "prices", np.column_stack([ages, incomes]), shop(rng))
@@ -107,7 +111,7 @@ def auction(rng: np.random.Generator) -> Callable[..., float]:
 
 
 def learn(client: httpx.Client, name: str, contexts: Any, paid: Callable[..., float]) -> None:
-    """Ask for each context, and tell all payoffs but a few."""
+    """Ask for each context, and tell all payoffs but a few: some are lost, some do not come."""
     path = f"/v1/experiments/{name}"
     asked = client.post(f"{path}/decisions", json={"contexts": contexts.tolist()})
     answers = zip(contexts, asked.raise_for_status().json()["decisions"], strict=True)
@@ -116,7 +120,8 @@ def learn(client: httpx.Client, name: str, contexts: Any, paid: Callable[..., fl
         for x, one in answers
     ]
     lost = [one["id"] for one in told[7::50]]
-    rest = [one for one in told if one["id"] not in lost]
+    silent = [one["id"] for one in told[29::90]]
+    rest = [one for one in told if one["id"] not in (*lost, *silent)]
     client.post(f"{path}/payoffs", json={"payoffs": rest}).raise_for_status()
     if lost:
         client.post(f"{path}/forget", json={"ids": lost}).raise_for_status()
