@@ -185,6 +185,34 @@ def test_of_many_experiments_one_is_found(browser: Browser, tmp_path: Path) -> N
             tab.check()
             rows.get_by_role("link").click()
             expect(page.get_by_role("heading", name="shop-07")).to_be_visible()
+            server.client.post("/v1/experiments/shop-03/pause").raise_for_status()
+            page = tab.go()
+            page.get_by_label("Find").fill("paused")
+            expect(page.locator("tbody tr")).to_have_count(1)
+            expect(page.get_by_role("link", name="shop-03")).to_be_visible()
+
+
+def test_of_a_thousand_experiments_all_can_be_seen(
+    browser: Browser, service: httpx.Client
+) -> None:
+    service.put("/v1/experiments/one", json=PRICES)
+    found = service.get("/v1/experiments").json()
+    one = next(each for each in found["experiments"] if each["name"] == "one")
+    found["experiments"] = [one | {"name": f"shop-{k:04}"} for k in range(450)]
+    with opened(browser, base_of(service), **LIGHT) as tab:
+        tab.page.route("**/v1/experiments", lambda route: route.fulfill(json=found))
+        page = tab.go()
+        rows = page.locator("tbody tr")
+        expect(rows).to_have_count(200)
+        expect(page.get_by_text("the first 200 of 450 are shown")).to_be_visible()
+        page.get_by_role("button", name="Show 200 more").click()
+        expect(rows).to_have_count(400)
+        page.get_by_role("button", name="Show 50 more").click()
+        expect(rows).to_have_count(450)
+        expect(page.get_by_role("button", name="more")).to_have_count(0)
+        tab.check()
+        page.get_by_label("Find").fill("shop-0")
+        expect(page.get_by_text("the first 200 of 450 are shown")).to_be_visible()
 
 
 def test_a_tab_that_nobody_sees_keeps_no_connection(

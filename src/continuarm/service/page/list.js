@@ -8,7 +8,8 @@ import { count } from "./numbers.js";
 const REFRESH = 3000; // milliseconds, and
 const SELDOM = 10; // times as long as it takes
 const MANY = 12; // from then on one can be looked for
-const AT_ONCE = 200; // rows
+const ENOUGH = 4; // letters of a word of health
+const AT_ONCE = 200; // rows; a button shows as many more
 const COLUMNS = [["Experiment"], ["Health"], ["Decisions", true], ["Payoffs", true], ["Open", true], ["Late", true],
   ["Lost", true],
   ["Mean payoff lately", true], ["Against the incumbent", true]];
@@ -23,19 +24,25 @@ export async function showList(room, signal, note = null) {
   const nothing = h("div.empty", h("p.title", "There is no experiment yet."),
     h("p", "Make one here, by the API, or see one run with ", h("code", "continuarm demo"), "."));
   const id = fresh("find"), shown = h("span.note", { role: "status" }), told = h("p.note", { hidden: !note }, note);
-  const find = h("input", { id, type: "search", autocomplete: "off", oninput: () => fill() });
+  let most = AT_ONCE;
+  const find = h("input", { id, type: "search", autocomplete: "off", oninput: () => { most = AT_ONCE; fill(); } });
+  const further = h("button", { type: "button", hidden: true, onclick: () => { most += AT_ONCE; fill(); } });
   const finding = h("div.choices", { hidden: true }, h("span.choice", h("label", { for: id }, "Find"), find), shown);
   let found = { experiments: [], unavailable: [] };
 
   function fill() {
-    const word = find.value.trim().toLowerCase(), named = ({ name }) => name.toLowerCase().includes(word);
+    const word = find.value.trim().toLowerCase();
+    const named = (one) => one.name.toLowerCase().includes(word) || (word.length >= ENOUGH
+      && stateOf(one).startsWith(word));
     const all = found.experiments.length + found.unavailable.length;
     const chosen = [...found.experiments.filter(named).map((one) => [row, one]),
       ...found.unavailable.filter(named).map((one) => [broken, one])];
-    body.replaceChildren(...chosen.slice(0, AT_ONCE).map(([draw, one]) => draw(one)));
+    body.replaceChildren(...chosen.slice(0, most).map(([draw, one]) => draw(one)));
     finding.hidden = all <= MANY;
-    shown.textContent = chosen.length > AT_ONCE ? `the first ${count(AT_ONCE)} of ${count(chosen.length)} are shown`
+    shown.textContent = chosen.length > most ? `the first ${count(most)} of ${count(chosen.length)} are shown`
       : `${count(chosen.length)} of ${count(all)}`;
+    further.hidden = chosen.length <= most;
+    further.textContent = `Show ${count(Math.min(AT_ONCE, chosen.length - most))} more`;
     [listing.hidden, nothing.hidden] = [!all, all > 0];
   }
 
@@ -46,6 +53,7 @@ export async function showList(room, signal, note = null) {
     if (!body.contains(document.activeElement)) fill(); // who stands there keeps the place
   };
   listing.prepend(finding);
+  listing.append(further);
   await refresh();
   if (signal.aborted) return;
   room.replaceChildren(heading, told, listing, nothing);
@@ -59,11 +67,15 @@ export async function showList(room, signal, note = null) {
   setTimeout(again, REFRESH);
 }
 
+/** Its health, as the list says it in a word. */
+const badge = (one) => (one.paused ? pill("paused") : healthOf(one));
+const stateOf = (one) => (one.counts ? badge(one).lastChild.textContent : ""); // one that is broken has none
+
 function row(one) {
   const [mean, before] = meansOf(one), [better, range] = upliftOf(one);
   return h("tr", h("td.long", h("a", { href: `#/experiments/${encodeURIComponent(one.name)}` }, one.name),
     h("span.aside", one.policy)),
-    h("td", one.paused ? pill("paused") : healthOf(one)), countsOf(one).map(([, value]) => h("td.number", value)),
+    h("td", badge(one)), countsOf(one).map(([, value]) => h("td.number", value)),
     h("td.number", mean, h("span.aside", before)), h("td.number", better, h("span.aside", range)));
 }
 
