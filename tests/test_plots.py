@@ -118,6 +118,26 @@ def test_history_tells_the_decisions_of_a_pause_from_ours() -> None:
     assert counted == {"ours": 15, "incumbent's": 7}
 
 
+def test_nothing_is_drawn_across_a_gap_of_the_history() -> None:
+    policy = ca.SurfaceSampling(ca.Box.unit(1), ca.Box.unit(1), share=0.2, start=[0.5], rng=0)
+    for k in range(900):
+        if k == 300:
+            policy.pause()
+        if k == 600:
+            policy.resume()
+        decision = policy.ask([k % 7 / 7])
+        policy.tell(decision, -float(decision.value[0]))
+    (axes,) = policy.plot_history().axes
+    ours, theirs = (np.array(line.get_xydata(), float) for line in axes.lines)
+    gap = np.isnan(ours).any(axis=1)
+    assert gap.sum() == 1
+    [at] = np.flatnonzero(gap)
+    assert ours[at - 1, 0] < 310
+    assert ours[at + 1, 0] > 590
+    assert not np.isnan(theirs).any()
+    assert [len(band.get_paths()) for band in axes.collections] == [2, 1]
+
+
 def test_the_history_of_a_replayed_policy_is_the_same() -> None:
     policy, heard = shop(share=0.2), list[Any]()
     beginning = policy.snapshot()

@@ -1,6 +1,7 @@
 """What was paid over time, ours against the incumbent's."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ __all__ = ["history_table", "plot_history"]
 
 SURE = 2.0  # standard errors
 ENOUGH = 30  # payoffs in a point of the figure
+LONG = 1 / 16  # of all payoffs without one of a kind, such as ours during a pause: a gap, if also
+USUAL = 5  # times as long as is usual between two of them
 
 
 def history_table(policy: Subject) -> Table:
@@ -37,7 +40,7 @@ def plot_history(policy: Subject, path: str | Path | None = None) -> "Figure":
     for whose, colour, mark in (("ours", LEARNED, "o"), ("incumbent's", TODAY, "X")):
         rows = [row[1:] for row in table.rows if row[0] == whose]
         if rows:
-            _draw(axes, rows, whose, colour, mark)
+            _draw(axes, rows, whose, colour, mark, told=max(row[2] for row in table.rows))
     if not table.rows:
         say(axes, "no payoff was told yet")
         axes.set_xticks([])
@@ -78,8 +81,24 @@ def _together(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
     return first, last, n + m, mean, (squares / ((n + m) * (n + m - 1))) ** 0.5
 
 
-def _draw(axes: Any, rows: list[tuple[Any, ...]], whose: str, colour: str, mark: str) -> None:
-    together = pooled(rows)
+def _parts(rows: Sequence[tuple[Any, ...]], told: int) -> list[list[tuple[Any, ...]]]:
+    """Rows between which there was for long no payoff of their kind."""
+    long = told * max(LONG, USUAL / sum(row[2] for row in rows))
+    found = [[rows[0]]]
+    for before, row in pairwise(rows):
+        if row[0] - before[1] <= long:
+            found[-1].append(row)
+        else:
+            found.append([row])
+    return found
+
+
+def _draw(
+    axes: Any, rows: list[tuple[Any, ...]], whose: str, colour: str, mark: str, told: int
+) -> None:
+    together: list[tuple[Any, ...]] = []
+    for part in _parts(rows, told):  # nothing is drawn across a gap
+        together += [(None,) * 5, *pooled(part)] if together else pooled(part)
     numbers = np.array([[np.nan if n is None else n for n in row] for row in together], float)
     first, last, _, mean, error = numbers.T
     middle = 0.5 * (first + last)
