@@ -173,7 +173,7 @@ def test_the_axis_of_the_history_ends_at_the_last_payoff(
 
 def test_the_readout_has_points_of_one_time(history: History) -> None:
     ours, theirs = history.dots("ours"), history.dots("theirs")
-    assert len(ours) != len(theirs), "each is pooled by itself"
+    assert ours[1:4] != theirs[1:4], "each is pooled by itself"
     for at in ours:
         (mine, here), (other, there) = history.read(at)
         assert (mine, other) == ("our decisions", "the incumbent's")
