@@ -14,7 +14,8 @@ from typing import Any
 import httpx
 import pytest
 
-from continuarm.errors import InputError
+from continuarm.errors import InputError, SettingsError
+from continuarm.service.listening import bound
 from continuarm.service.tokens import SCOPES, issue
 from continuarm.store import open_store
 from continuarm.store.records import Experiment
@@ -364,6 +365,23 @@ def test_two_workers_share_a_store_and_end_well(tmp_path: Path) -> None:
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(60) == 0
         server.stop()
+
+
+def test_workers_end_with_the_process_that_was_killed(tmp_path: Path) -> None:
+    with Server(tmp_path / "shop.db", "--workers", "2") as server:
+        assert server.client.put(HERE, json=PRICES).status_code == 201
+        server.process.kill()
+        server.process.wait(60)
+        until(lambda: can_be_bound(server.port))
+        server.stop()
+
+
+def can_be_bound(port: int) -> bool:
+    try:
+        bound("127.0.0.1", port).close()
+    except SettingsError:
+        return False
+    return True
 
 
 def test_sigterm_ends_open_streams_at_once_and_the_process_with_zero(tmp_path: Path) -> None:

@@ -257,6 +257,15 @@ class Box:
         np.minimum(scaled, self.high, out=scaled)
         return scaled
 
+    def edge_from_unit(self, units: ArrayLike) -> Array:
+        """As `from_unit`, and 1 is the upper edge of the box to the last bit.
+
+        >>> box = Box([0.2], [0.9])
+        >>> box.from_unit([1.0]) == box.high, box.edge_from_unit([1.0]) == box.high
+        (array([False]), array([ True]))
+        """
+        return np.where(np.asarray(units) == 1.0, self.high, self.from_unit(units))
+
     def _listed(self, value: dict[str, Any]) -> Any:
         """What a dictionary has for the names, in their order, if it has just these."""
         try:

@@ -134,7 +134,7 @@ def _now(
     life, context, decision = policy.life, policy.context, policy.decision
     found = life.explain(point, within, start)
     for edge in ("low", "high"):
-        found[edge] = context.from_unit(found[edge]).tolist()
+        found[edge] = context.edge_from_unit(found[edge]).tolist()
     centre = decision.from_unit(found["centre"])
     low, high = life.near(point, within, start) or (decision.low, decision.high)
     found["centre"] = np.clip(centre, low, high).tolist()

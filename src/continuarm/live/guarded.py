@@ -151,6 +151,6 @@ class Guarded(Shell):
         model = self._life.model
         for row, *box in boxes(model.pcfg, model.state.nodes):
             if model.state.rows[row, SERIAL] == bin_.id:
-                low, high = (self.context.from_unit(edge) for edge in box)
+                low, high = (self.context.edge_from_unit(edge) for edge in box)
                 if not (np.array_equal(low, bin_.low) and np.array_equal(high, bin_.high)):
                     raise InputError(f"`bin` must be of this policy, but got {bin_!r}")

@@ -373,11 +373,11 @@ class Policy(Plotted):
     def bins(self) -> list[Bin]:
         """The bins that have been visited and not split, in the order in which they were made."""
         found, asked, frozen = self.gate.alone(self._bins)
-        from_unit = self.context.from_unit
+        edge = self.context.edge_from_unit
         return [
             Bin(
-                from_unit(b.low),
-                from_unit(b.high),
+                edge(b.low),
+                edge(b.high),
                 b.level,
                 asked.get(b.serial, 0),
                 b.told,

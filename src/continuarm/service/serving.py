@@ -12,7 +12,7 @@ from continuarm.service.experiments import Experiments
 from continuarm.service.listening import bound, is_loopback
 from continuarm.service.running import MAX_BEHIND
 from continuarm.service.shortcuts import Shortcuts
-from continuarm.service.stopping import end_well
+from continuarm.service.stopping import end_well, end_with
 from continuarm.store import open_store
 from continuarm.store.addresses import without_password
 
@@ -26,6 +26,7 @@ __all__ = ["serve"]
 SWITCH = 0.0005  # seconds after which the thread that writes gets its turn
 STORE, MAX_LAG = "CONTINUARM_STORE", "CONTINUARM_MAX_LAG"  # how workers are told
 MAX_LAG_EVENTS, MANNER = "CONTINUARM_MAX_LAG_EVENTS", "CONTINUARM_MANNER"
+PARENT = "CONTINUARM_PARENT"  # the process that has started the workers
 
 
 def serve(
@@ -68,6 +69,7 @@ def serve(
 
 def run(factory: str, host: str, port: int, workers: int) -> None:
     """Serve the application that a function makes in every worker, given as `module:function`."""
+    os.environ[PARENT] = str(os.getpid())
     uvicorn.run(
         factory,
         factory=True,
@@ -85,6 +87,9 @@ def run(factory: str, host: str, port: int, workers: int) -> None:
 def _application() -> Shortcuts:
     """The application of one worker."""
     sys.setswitchinterval(SWITCH)
+    parent = int(os.environ.get(PARENT, "0"))
+    if parent == os.getppid():
+        end_with(parent)
     store, max_lag = open_store(os.environ[STORE]), float(os.environ[MAX_LAG])
     manner = json.loads(os.environ.get(MANNER, "{}"))
     behind = int(os.environ.get(MAX_LAG_EVENTS, MAX_BEHIND))

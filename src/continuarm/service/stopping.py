@@ -1,11 +1,15 @@
 """A signal that ends the process is heard by those who would go on for ever."""
 
+import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from types import FrameType
 
-__all__ = ["end_well", "hear"]
+__all__ = ["end_well", "end_with", "hear"]
+
+LOOK = 0.5  # seconds between two looks whether the parent is still there
 
 
 def hear(stop: Callable[[], None]) -> None:
@@ -22,6 +26,20 @@ def _heard(stop: Callable[[], None], before: object) -> Callable[[int, FrameType
             before(number, frame)
 
     return heard
+
+
+def end_with(parent: int) -> None:
+    """Let this process end, and finish what it has begun, when its parent is no more.
+
+    A parent that is killed tells nobody, and its children would keep the address.
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(LOOK)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, name="parent", daemon=True).start()
 
 
 def end_well() -> None:

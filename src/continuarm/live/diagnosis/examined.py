@@ -113,7 +113,7 @@ def examined(life: Life) -> Examined:
     waiting = Counter(one[BIN] for one in opened.open.values())
     bins, starts = [], []
     for one, numbers in _of_model(life):
-        low, high = (context.from_unit(edge) for edge in (one.low, one.high))
+        low, high = (context.edge_from_unit(edge) for edge in (one.low, one.high))
         counts = life.asked_of.get(one.serial, 0), one.told, waiting[one.serial]
         where, best = box_in_words(low, high, context), decision.to_unit(one.best)
         edges, held = (one.low, one.high), _held(life, 0.5 * (low + high))
