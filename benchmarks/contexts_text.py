@@ -95,7 +95,9 @@ before within 3 %; over these the mean is {cell(gain)}. Wanted was that none is 
 In the figure, intervals are cut at 0.1.
 
 Many problems are at 1: their rules are affine in the context, or contexts matter so little that no
-term ever earns its way in. They cost nothing, and they cannot gain."""
+term ever earns its way in. There terms cost nothing, and there is nothing to gain. `constant`,
+where every decision is best, has no ratio. The intervals shown are of each problem by itself,
+without Holm's correction."""
 
 
 def _of_rival(suite: Suite, docs: Path) -> str:
@@ -187,7 +189,9 @@ def _of_decisions(found: dict[str, Any], figures: Path) -> str:
     return f"""## The dimension of the decision
 
 The title's claim, for the policy that people will use: the quadratic payoff of
-[the reproduction](reproduction.md), {seeds_of(found)} seeds.
+[the reproduction](reproduction.md), {HORIZON:,} decisions, {seeds_of(found)} seeds. Static and
+adaptive KWSA are told the curvature and probe alternately, the adaptive one with the inherited
+count; the uniform algorithm is as the paper has it.
 
 ![Regret against the dimension of the decision](figures/decision-dimensions.png)
 

@@ -20,7 +20,7 @@ import numpy as np
 
 import continuarm as ca
 from benchmarks.service import Server
-from benchmarks.service_page import machine, put
+from benchmarks.service_page import machine, put, verdict
 from continuarm.core.compiling import Array
 from continuarm.table import Table
 
@@ -109,7 +109,7 @@ def measured(seeds: int, decisions: int) -> Table:
             alone = [in_process(world, seed, decisions) for seed in range(MORE * seeds)]
             rows.append(row(name, np.array(through), np.array(alone)))
             print(rows[-1], flush=True)
-    columns = ("problem", "three servers", "±", "in process", "±", "ratio", "±", "at most")
+    columns = ("problem", "three servers", "±", "in process", "±", "ratio", "±", "at most", "")
     return Table.of(columns, rows)
 
 
@@ -119,7 +119,9 @@ def row(name: str, through: Array, alone: Array) -> tuple[Any, ...]:
     errors = [float(found.std(ddof=1)) / len(found) ** 0.5 for found in (through, alone)]
     ratio = means[0] / means[1]
     error = ratio * float(np.hypot(errors[0] / means[0], errors[1] / means[1]))
-    return (name, means[0], errors[0], means[1], errors[1], ratio, error, MOST)
+    shown = [round(value, 1) for pair in zip(means, errors, strict=True) for value in pair]
+    said = verdict(ratio, MOST, at_most=True)
+    return (name, *shown, round(ratio, 3), round(error, 3), MOST, said)
 
 
 def main() -> None:

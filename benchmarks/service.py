@@ -26,7 +26,7 @@ import numpy as np
 
 import continuarm as ca
 from benchmarks.service_load import Measured, load, post
-from benchmarks.service_page import machine, put, put_sizing
+from benchmarks.service_page import machine, put, put_sizing, verdict
 from continuarm.ledger.desk import Desk
 from continuarm.ledger.replica import Replica
 from continuarm.ledger.shared import begun
@@ -180,7 +180,8 @@ def requests(seconds: float) -> str:
                     whole = Measured(median(one.rate for one in measured), took, [])
                     times = [whole.milliseconds(0.5), whole.milliseconds(0.99)]
                     edges = f"{min(ratios):.2f} to {max(ratios):.2f}"
-                    ratio = (median(ratios), edges, wanted)
+                    middle = round(median(ratios), 2)
+                    ratio = (middle, edges, wanted, verdict(median(ratios), wanted))
                     rows.append((server, name, what, round(whole.rate), *times, *ratio))
                     print(rows[-1], flush=True)
     columns = ("server", "store", "request", "a second", "p50, ms", "p99, ms", "of echo", "range")
@@ -190,7 +191,7 @@ rounds, in which all kinds took turns. An *echo* is a route of the same applicat
 same body and answers as much. A *bare echo* does so past the routes, where asks and tells go, too.
 Every ask has a key.
 
-{Table.of((*columns, "wanted"), rows).markdown()}
+{Table.of((*columns, "wanted", ""), rows).markdown()}
 """
 
 
@@ -219,10 +220,11 @@ def batches(seconds: float) -> str:
                 asked = load(running.port, shop.batches(1000), **given)
                 told = load(running.port, shop.batched_tells(asked.bodies), **given)
             wanted = MANY if name == "SQLite" else None
-            rows.append((name, "decisions", *row(asked, BATCH), wanted))
-            rows.append((name, "payoffs", *row(told, BATCH), None))
+            said = verdict(BATCH * asked.rate, wanted)
+            rows.append((name, "decisions", *row(asked, BATCH), wanted, said))
+            rows.append((name, "payoffs", *row(told, BATCH), None, None))
             print(*rows[-2:], sep="\n", flush=True)
-    columns = ("store", "what", "a second", "p50 of a batch, ms", "p99, ms", "wanted")
+    columns = ("store", "what", "a second", "p50 of a batch, ms", "p99, ms", "wanted", "")
     return f"""
 Batches of {BATCH} from {BATCH_CONNECTIONS} connections, one worker.
 
@@ -248,10 +250,11 @@ def workers(seconds: float) -> str:
     for (what, count), measured in found.items():
         rate, served, loaded = (median(column) for column in zip(*measured, strict=True))
         alone = median(one[0] for one in found[what, 1])
-        ratio = (rate / alone, TWICE) if count > 1 else (None, None)
-        rows.append((what, count, round(rate), *ratio, served, loaded))
-    rate_columns = ("what", "workers", "decisions a second", "times one worker", "wanted")
-    columns = (*rate_columns, "server, µs each", "load, µs each")
+        times = round(rate / alone, 2)
+        ratio = (times, TWICE, verdict(times, TWICE)) if count > 1 else (None, None, None)
+        rows.append((what, count, round(rate), *ratio, round(served, 1), round(loaded, 1)))
+    rates = ("what", "workers", "decisions a second", "times one worker", "wanted", "")
+    columns = (*rates, "server, µs each", "load, µs each")
     return f"""
 Decisions on SQLite, singly from {CONNECTIONS} connections and in batches of {BATCH} from
 {BATCH_CONNECTIONS}; workers share the file; medians of {WORKER_TURNS} rounds by turns. The last
@@ -259,7 +262,7 @@ columns say how long a core works for one decision, all workers together. The lo
 share this machine's two cores, so two workers can at most decide as often as two cores have room
 for both.
 
-{Table.of(columns, sorted(rows)).markdown()}
+{Table.of(columns, sorted(rows, key=lambda row: (str(row[0]), int(row[1])))).markdown()}
 
 Why two workers bring less than was wanted: each folds the decisions of the other, too, and with
 half of the connections each has groups half as large, so that twice as many wait for the disk, one
@@ -308,7 +311,7 @@ def length(seconds: float) -> str:
     times = [found / rows[0][1] for _, found, _ in rows]
     limits = [None, LONGER], [None, SOON]
     table = [
-        (events, took, ratio, most, started, soon)
+        (events, round(took, 1), round(ratio, 2), most, round(started, 1), soon)
         for (events, took, started), ratio, most, soon in zip(rows, times, *limits, strict=True)
     ]
     columns = ("events", "µs per ask", "times short", "at most", "start, s", "below, s")

@@ -48,6 +48,13 @@ def _write(page: Path, above: str, sections: dict[str, str]) -> None:
     page.write_text("\n".join([above.rstrip() + "\n", *texts]))
 
 
+def verdict(value: float, wanted: float | None, *, at_most: bool = False) -> str | None:
+    """Whether what was wanted holds."""
+    if wanted is None:
+        return None
+    return "holds" if (value <= wanted if at_most else value >= wanted) else "**missed**"
+
+
 def machine() -> str:
     """What it was measured on."""
     return f"{os.cpu_count()} cores, Python {platform.python_version()}"
