@@ -175,7 +175,8 @@ def requests(seconds: float) -> str:
                 base = np.array([one.rate for one in found["echo"]])
                 for what, measured in found.items():
                     ratios = [one.rate for one in measured] / base
-                    wanted = HALF if name == "SQLite" and what in ("ask", "tell") else None
+                    is_kept = (server, name) == ("uvicorn", "SQLite")
+                    wanted = HALF if is_kept and what in ("ask", "tell") else None
                     took = [t for one in measured for t in one.took]
                     whole = Measured(median(one.rate for one in measured), took, [])
                     times = [whole.milliseconds(0.5), whole.milliseconds(0.99)]
