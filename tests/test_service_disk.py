@@ -115,12 +115,16 @@ def test_a_server_that_never_rests_keeps_snapshots(
         until(lambda: [kept.position for kept in store.snapshots("prices")] == [1, 5000])
 
 
+@pytest.mark.parametrize(
+    ("policy", "options"), [("recommended", {}), ("static-kwsa", {"horizon": 100, "step": 0.5})]
+)
 def test_an_error_that_nobody_foresaw_is_that_of_one_request(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str, options: dict[str, Any]
 ) -> None:
     with opened(tmp_path / "shop.db") as store:
         box = Edges([0.0], [1.0])
-        Experiments(store, max_lag=5.0).create("prices", NewExperiment(box, box))
+        new = NewExperiment(box, box, policy=policy, options=options)
+        Experiments(store, max_lag=5.0).create("prices", new)
         running = Running(store, "prices", 5.0)
         decide = running.desk.asked
 
@@ -138,6 +142,6 @@ def test_an_error_that_nobody_foresaw_is_that_of_one_request(
         first, broken, last = asyncio.run(all_at_once())
         assert isinstance(broken, ZeroDivisionError)
         assert {type(first).__name__, type(last).__name__} == {"Decision"}
-        assert store.experiment("prices").head == running.replica.position
+        until(lambda: store.experiment("prices").head == running.replica.position)
         assert store.keyed("prices", "b") is not None
         running.close()

@@ -240,7 +240,7 @@ class Running:
             )
         except UnavailableError:
             raise
-        except ContinuarmError as error:
+        except Exception as error:  # others of its group go on
             return error
         return self._answer(wish, made, outcome)
 
