@@ -9,11 +9,14 @@ from threading import Event
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
+from continuarm.ledger.desk import Desk
+from continuarm.ledger.replica import Replica
 from continuarm.service.experiments import Experiments
 from continuarm.service.messages import Edges, NewExperiment
-from continuarm.service.running import WRITERS, Helpers, Running
+from continuarm.service.running import AT_ONCE, WRITERS, Helpers, Running
 from continuarm.store import Entry, Store, open_store
 from tests.service import CUSTOMER, HERE, PRICES, served, until
 
@@ -145,3 +148,28 @@ def test_an_error_that_nobody_foresaw_is_that_of_one_request(
         until(lambda: store.experiment("prices").head == running.replica.position)
         assert store.keyed("prices", "b") is not None
         running.close()
+
+
+def test_requests_come_between_while_one_folds_all_that_it_has_missed(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    with opened(path) as store, opened(path) as elsewhere:
+        box, helpers = Edges([0.0], [1.0]), Helpers(store)
+        Experiments(store).create("prices", NewExperiment(box, box))
+        helpers.follower.close()  # it is behind until it is asked
+        running = Running(store, "prices", 300.0, helpers=helpers)
+        desk = Desk(Replica(elsewhere, "prices"))
+        missed = [desk.asked(np.array([0.5]), None, None).entry for _ in range(60 * AT_ONCE)]
+        elsewhere.append("prices", missed)
+
+        async def positions() -> list[int]:
+            """How far it was whenever another request could have been answered."""
+            asking, seen = asyncio.ensure_future(running.ask([0.5], None, None)), list[int]()
+            while not asking.done():
+                await asyncio.sleep(0.0)
+                seen.append(running.replica.position)
+            return seen
+
+        assert max(np.diff(asyncio.run(positions()))) <= 2 * AT_ONCE
+        assert running.replica.position == elsewhere.experiment("prices").head
+        running.close()
+        helpers.close()

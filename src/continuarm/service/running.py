@@ -249,6 +249,7 @@ class Running:
         outcomes = await self._appended([entry for entry, _ in written])
         self._head = max([self._head, *(record.position for _, record in outcomes if record)])
         with suppress(StoreError):  # it is durable: who follows folds it later
+            await self._fold_before(outcomes)
             events = (event for _, event in written)
             self.gate.alone(self.replica.fold_own, zip(outcomes, events, strict=True))
             if outcomes and outcomes[-1].refused is None:  # it was at the ledger's head
@@ -256,6 +257,13 @@ class Running:
         if self.replica.has_snapshots:
             self._helpers.writers.submit(self._keep_snapshots)  # nobody waits for them
         return outcomes
+
+    async def _fold_before(self, outcomes: list[Outcome]) -> None:
+        """Fold what others appended before this process did; requests come between."""
+        own = [record.position for refused, record in outcomes if refused is None and record]
+        while own and self.replica.position + AT_ONCE < own[0]:
+            self.gate.alone(self.replica.fold_some, AT_ONCE)
+            await asyncio.sleep(0.0)
 
     def _keep_snapshots(self) -> None:
         with suppress(StoreError):  # the next one is soon
