@@ -391,7 +391,7 @@ def test_a_connection_that_cannot_be_used_is_let_go(
 ) -> None:
     closed = list[bool]()
 
-    class Away(sqlite3.Connection):
+    class Away(sqlite._Connection):
         def execute(self, *_: object) -> sqlite3.Cursor:
             raise sqlite3.OperationalError("unable to open database file")
 
@@ -401,9 +401,8 @@ def test_a_connection_that_cannot_be_used_is_let_go(
 
     with closing(open_store(tmp_path / "shop.db")) as store:
         store.create("prices", "{}")
-        connect = sqlite3.connect
         with monkeypatch.context() as patch:
-            patch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, **k, factory=Away))
+            patch.setattr(sqlite, "_Connection", Away)
             for _ in range(3):
                 with (
                     pytest.raises(UnavailableError),
@@ -413,3 +412,33 @@ def test_a_connection_that_cannot_be_used_is_let_go(
         assert len(closed) == 3
         with store.appending("prices", [Entry("a", "{}")]) as [outcome]:
             assert outcome.refused is None
+
+
+def test_a_store_is_closed_while_others_read_and_nothing_breaks(tmp_path: Path) -> None:
+    script = f"""
+        import time
+        from threading import Thread
+        from continuarm.errors import StoreError
+        from continuarm.store import Entry, open_store
+
+        def read(store):
+            try:
+                while True:
+                    store.read("prices", 0)
+            except StoreError:
+                pass
+
+        for number in range(20):
+            store = open_store(f"{tmp_path}/{{number}}.db")
+            store.create("prices", "")
+            store.append("prices", [Entry("asked", "x" * 300)] * 1000)
+            threads = [Thread(target=read, args=(store,)) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            time.sleep(0.05)
+            store.close()
+            for thread in threads:
+                thread.join()
+    """
+    ended = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True)
+    assert (ended.returncode, ended.stderr) == (0, b"")

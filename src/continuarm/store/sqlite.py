@@ -49,6 +49,21 @@ class _Session:
         self._connection.executemany(statement, given)
 
 
+class _Connection(sqlite3.Connection):
+    """A connection that one thread uses at a time; to close it meanwhile would end the process."""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self.used = Lock()
+
+    def close_unless_used(self) -> None:
+        if self.used.acquire(blocking=False):
+            try:
+                self.close()
+            finally:
+                self.used.release()
+
+
 @contextmanager
 def _ended(connection: sqlite3.Connection) -> Iterator[None]:
     """What is done in here is on the disk at the end, or nothing of it is done."""
@@ -91,9 +106,9 @@ class SqliteDatabase:
     def __init__(self, path: str | os.PathLike[str], *, make: bool = True) -> None:
         self.path = Path(path)
         self._mine = local()
-        self._open: list[sqlite3.Connection] = []
+        self._open: list[_Connection] = []
         self._opening, self._closed = Lock(), False
-        self._spare: dict[int, list[sqlite3.Connection]] = {}  # for `writing_now`, by process
+        self._spare: dict[int, list[_Connection]] = {}  # for `writing_now`, by process
         if not self.path.parent.is_dir():
             raise StoreError(f"the folder of a store must be there, but {self.path.parent} is not")
         self._inode: int | None = None
@@ -131,11 +146,11 @@ class SqliteDatabase:
                 session.run(statement)
             session.run(f"PRAGMA user_version = {schema.VERSION}")
 
-    def _connect(self, patience: float) -> sqlite3.Connection:
+    def _connect(self, patience: float) -> _Connection:
         """A connection for any thread, which waits so many seconds for others."""
         if self._closed:
             raise StoreError(f"a store must be open, but {self.path} was closed")
-        connection = sqlite3.connect(
+        connection = _Connection(
             self.path, patience, isolation_level=None, check_same_thread=False
         )
         try:
@@ -151,12 +166,24 @@ class SqliteDatabase:
             self._open.append(connection)
         return connection
 
-    def _connection(self) -> sqlite3.Connection:
+    @contextmanager
+    def _using(self, connection: _Connection) -> Iterator[_Connection]:
+        """A connection that nobody closes meanwhile; of a store that was closed, it is then."""
+        mine = connection.used.acquire(blocking=False)  # else SQLite refuses, as from inside
+        try:
+            yield connection
+        finally:
+            if mine:
+                connection.used.release()
+                if self._closed:
+                    connection.close_unless_used()
+
+    def _connection(self) -> _Connection:
         """This thread's connection; one made before a fork is not used after it."""
         if self._closed or getattr(self._mine, "process", None) != os.getpid():
             self._mine.connection, self._mine.process = self._connect(PATIENCE), os.getpid()
             self._mine.patient = True
-        found: sqlite3.Connection = self._mine.connection
+        found: _Connection = self._mine.connection
         return found
 
     def _refuse_if_gone(self) -> None:
@@ -184,14 +211,14 @@ class SqliteDatabase:
     def _transaction(self, begin: str) -> Iterator[Session]:
         with self._refusals():
             self._refuse_if_gone()
-            connection = self._connection()
-            self._be_patient(connection, begin == READ)
-            if begin == WRITE:
-                self._wait_for_turn(connection)
-            else:
-                connection.execute(begin)
-            with _ended(connection):
-                yield _Session(connection)
+            with self._using(self._connection()) as connection:
+                self._be_patient(connection, begin == READ)
+                if begin == WRITE:
+                    self._wait_for_turn(connection)
+                else:
+                    connection.execute(begin)
+                with _ended(connection):
+                    yield _Session(connection)
 
     @contextmanager
     def writing_now(self) -> Iterator[Session]:
@@ -202,13 +229,14 @@ class SqliteDatabase:
                 yield _Session(connection)
 
     @contextmanager
-    def _spared(self) -> Iterator[sqlite3.Connection]:
+    def _spared(self) -> Iterator[_Connection]:
         """A connection that waits for nobody, and that no other thread uses meanwhile."""
         self._refuse_if_gone()
         spare = self._spare.setdefault(os.getpid(), [])
         connection = spare.pop() if spare and not self._closed else self._connect(0.0)
         try:
-            yield connection
+            with self._using(connection):
+                yield connection
         finally:
             spare.append(connection)
 
@@ -257,8 +285,8 @@ class SqliteDatabase:
 
     def mark(self) -> int:
         """Another one when another connection has written."""
-        with self._refusals():
-            [mark] = self._connection().execute("PRAGMA data_version").fetchone()
+        with self._refusals(), self._using(self._connection()) as connection:
+            [mark] = connection.execute("PRAGMA data_version").fetchone()
         return int(mark)
 
     def sleep(self, mark: int, seconds: float) -> None:
@@ -270,8 +298,7 @@ class SqliteDatabase:
     def scrub(self) -> None:
         """Write the file anew, and cut the log of writes that holds what was in it."""
         until = time.monotonic() + PATIENCE
-        with self._refusals():
-            connection = self._connection()
+        with self._refusals(), self._using(self._connection()) as connection:
             self._be_patient(connection, True)
             connection.execute("VACUUM")
             while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] != 0:
@@ -283,9 +310,9 @@ class SqliteDatabase:
                 time.sleep(TRY)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Let go of the file; who uses a connection at this moment closes it."""
         with self._opening:
             self._closed, connections = True, self._open
             self._open = []
         for connection in connections:
-            connection.close()
+            connection.close_unless_used()
