@@ -69,7 +69,8 @@ class Store(Protocol):
     def glance(self) -> object:
         """What is another one when others have appended since; None where to look takes long.
 
-        It may be another one although nobody has.
+        It may be another one although nobody has. Others are who have not appended by `appending`
+        of this very store.
         """
 
     def opening(self, name: str, decision: str) -> Record | None:
