@@ -286,15 +286,39 @@ def test_a_bin_is_frozen_and_unfrozen_after_a_confirmation(
     page.get_by_role("button", name="Cancel").click()
     assert frozen() == 0
     page.get_by_role("button", name="Freeze this bin").click()
+    expect(page.get_by_role("dialog")).to_contain_text("are counted and never learned")
     tab.check()
     page.get_by_role("dialog").get_by_role("button", name="Freeze").click()
     expect(page.get_by_role("button", name="Unfreeze this bin")).to_be_visible()
     assert frozen() == 1
+    expect(page.locator("figure .note")).to_contain_text("counts payoffs and learns none of them")
     tab.check()
     page.get_by_role("button", name="Unfreeze this bin").click()
     page.get_by_role("dialog").get_by_role("button", name="Unfreeze").click()
     expect(page.get_by_role("button", name="Freeze this bin", exact=True)).to_be_visible()
     assert frozen() == 0
+
+
+def test_what_is_said_of_a_frozen_bin_is_what_happens(
+    browser: Browser, service: httpx.Client
+) -> None:
+    path = "/v1/experiments/prices/bins"
+    first = service.get(path).json()["bins"][0]
+    service.post(f"{path}/{first['id']}/freeze").raise_for_status()
+    rng = np.random.default_rng(4)
+    contexts = rng.uniform(first["low"], first["high"], (40, 2))
+    with opened(browser, str(service.base_url).rstrip("/"), **LIGHT) as tab:
+        learn(service, "prices", contexts, shop, rng)
+        page = tab.go("experiments/prices/bins")
+        expect(page.locator(".colours")).to_contain_text("payoffs of the bin")
+        page.get_by_text("As a table").click()
+        page.get_by_role("button", name=str(first["id"]), exact=True).click()
+        expect(page.get_by_role("button", name="Unfreeze this bin")).to_be_visible()
+        shown = page.locator("section.card .numbers dd:not(.aside)").all_text_contents()
+        assert number(shown[1]) == first["payoffs"] + 38, "two of forty were lost"
+        check_plus_minus(shown[2], {"mean": first["expected"], "error": first["expected_error"]})
+        assert "payoffs learned" not in str(page.locator("main").text_content())
+    service.post(f"{path}/{first['id']}/unfreeze").raise_for_status()
 
 
 def test_an_experiment_is_paused_and_resumed(tab: Tab, service: httpx.Client) -> None:

@@ -26,7 +26,7 @@ export async function showBin(room, known, bin, changed) {
         side.text(why.start[k])])),
     h("h2", "Guards"),
     why.guards.length || bin.frozen ? h("ul.why", bin.frozen ? h("li",
-      "frozen: it answers with its best decision and learns nothing") : null,
+      "frozen: it answers with its best decision; payoffs are counted and not learned") : null,
       why.guards.map((one) => h("li", `${one.guard}: ${one.says}`))) : h("p.note", "Nothing holds it back."),
     error, h("div.row", button,
       h("a.button", { href: `#/experiments/${encodeURIComponent(name)}/ask${query(middle)}` },
@@ -43,7 +43,7 @@ function numbers(bin, payoff) {
 async function steer(known, bin, error, changed) {
   const verb = bin.frozen ? "unfreeze" : "freeze";
   const text = bin.frozen ? "It will try decisions and learn from payoffs again."
-    : "It will answer with its best decision known and learn nothing, until it is unfrozen.";
+    : "It will answer with its best decision known until it is unfrozen. Payoffs that come meanwhile are counted and never learned.";
   if (!(await confirmed(`${bin.frozen ? "Unfreeze" : "Freeze"} bin ${bin.id}?`, `${text} This needs the scope admin.`,
     bin.frozen ? "Unfreeze" : "Freeze"))) return;
   try {

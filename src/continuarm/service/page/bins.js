@@ -114,7 +114,7 @@ async function allBins(name, first) {
   return found;
 }
 
-const meaning = ({ key, name }) => ({ visits: "payoffs learned",
+const meaning = ({ key, name }) => ({ visits: "payoffs of the bin",
   payoff: `${name} of its best decision` }[key] ?? `${name}, in the middle of the bin`);
 
 /** Why the payoffs of bins are fewer than all that were told. */
@@ -122,7 +122,7 @@ function handedDown(bins, { found: { counts } }) {
   const own = bins.reduce((sum, bin) => sum + bin.payoffs, 0), rest = counts.payoffs - own;
   if (!(rest > 0) || !bins.some((bin) => bin.level)) return null;
   return h("p.note.apart", `These bins count ${count(own)} payoffs, those since they were cut out. The other ${count(rest)} `
-    + `came before: each bin began with what they taught.${bins.some((bin) => bin.frozen) ? " A frozen bin counts none." : ""}`);
+    + `came before: each bin began with what they taught.${bins.some((bin) => bin.frozen) ? " A frozen bin counts payoffs and learns none of them." : ""}`);
 }
 
 /** The two contexts along which most bins are cut, and where the others are held. */

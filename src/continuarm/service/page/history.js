@@ -21,7 +21,7 @@ export async function historyFigure({ name, payoff }) {
     .filter(({ points }) => points.length);
   const chart = lines({
     label: `Mean ${payoff.label} over ${count(told)} payoffs`, series, height: 280,
-    x: { name: "payoffs learned", low: 0, high: told }, y: { name: `mean ${payoff.label}` },
+    x: { name: "payoffs", low: 0, high: told }, y: { name: `mean ${payoff.label}` },
     read: (k) => series.flatMap((one) => {
       const { from, to, text } = nearest(one.points, series[0].points[k].x);
       return [`${one.name}: ${payoff.text(text)}`, `payoffs ${count(from)} to ${count(to)}`];
