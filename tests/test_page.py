@@ -317,6 +317,8 @@ def test_what_is_said_of_a_frozen_bin_is_what_happens(
         shown = page.locator("section.card .numbers dd:not(.aside)").all_text_contents()
         assert number(shown[1]) == first["payoffs"] + 38, "two of forty were lost"
         check_plus_minus(shown[2], {"mean": first["expected"], "error": first["expected_error"]})
+        guards = page.locator("section.card ul.why li").all_text_contents()
+        assert sum("its best decision" in line for line in guards) == 1, "each guard once"
         assert "payoffs learned" not in str(page.locator("main").text_content())
     service.post(f"{path}/{first['id']}/unfreeze").raise_for_status()
 

@@ -5,10 +5,14 @@ import { experiment, get, query, send } from "./api.js";
 import { confirmed, h, say, table } from "./dom.js";
 import { count, plusMinus } from "./numbers.js";
 
+const FROZEN = "frozen: it answers with its best decision; payoffs are counted and not learned";
+
 export async function showBin(room, known, bin, changed) {
   const { name, context, decision } = known;
   const middle = Object.fromEntries(context.map((side, k) => [side.name, Number(((bin.low[k] + bin.high[k]) / 2).toPrecision(6))]));
   const why = await get(experiment(name, `/explain${query(middle)}`));
+  const guards = [...(bin.frozen ? [FROZEN] : []), ...why.guards.filter(({ guard }) => guard !== "freeze")
+    .map(({ guard, says }) => `${guard}: ${says}`)];
   const error = h("p.error", { role: "alert", hidden: true });
   const word = bin.frozen ? "Unfreeze" : "Freeze";
   const button = h("button", { type: "button", onclick: () => steer(known, bin, error, changed) },
@@ -25,9 +29,7 @@ export async function showBin(room, known, bin, changed) {
       bin.tried ? bin.tried[side.name].map((end) => side.text(end)).join(" to ") : "–",
         side.text(why.start[k])])),
     h("h2", "Guards"),
-    why.guards.length || bin.frozen ? h("ul.why", bin.frozen ? h("li",
-      "frozen: it answers with its best decision; payoffs are counted and not learned") : null,
-      why.guards.map((one) => h("li", `${one.guard}: ${one.says}`))) : h("p.note", "Nothing holds it back."),
+    guards.length ? h("ul.why", guards.map((line) => h("li", line))) : h("p.note", "Nothing holds it back."),
     error, h("div.row", button,
       h("a.button", { href: `#/experiments/${encodeURIComponent(name)}/ask${query(middle)}` },
       "What would it decide here?")));
