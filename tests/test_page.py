@@ -355,6 +355,29 @@ def test_a_decision_arrives_without_reload(tab: Tab, service: httpx.Client) -> N
     tab.check()
 
 
+@pytest.mark.parametrize("height", [900, 320], ids=["wide", "low"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_why_a_decision_was_made_is_read_from_its_top(
+    browser: Browser, service: httpx.Client, width: int, height: int
+) -> None:
+    look = LIGHT | {"viewport": {"width": width, "height": height}}
+    with opened(browser, str(service.base_url).rstrip("/"), **look) as tab:
+        page = tab.go("experiments/prices")
+        context = {"context": {"age": 43.25, "income": 51_432}}
+        service.post("/v1/experiments/prices/decisions", json=context)
+        row = page.locator(".live tbody tr").filter(has_text="43.25" if width > 480 else "open")
+        row.first.get_by_role("button").click()
+        heading = page.get_by_role("heading", name="Why this decision?")
+        expect(heading).to_be_focused()
+        assert heading.evaluate("own => own.closest('dialog').scrollTop") == 0
+        expect(heading).to_be_in_viewport()
+        tab.check()
+        page.keyboard.press("Tab")
+        expect(page.get_by_role("button", name="Close")).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+
+
 def test_a_payoff_is_shown_however_many_decisions_came_since(
     tab: Tab, service: httpx.Client
 ) -> None:

@@ -103,9 +103,10 @@ async function explain(name, id) {
   const [first, ...rest] = text.split("\n");
   const title = fresh("title");
   const dialog = h("dialog", { "aria-labelledby": title, onclose: () => dialog.remove() },
-    h("h2", { id: title }, "Why this decision?"), h("p.why", first),
+    h("h2", { id: title, tabindex: "-1", autofocus: true }, "Why this decision?"), h("p.why", first),
     h("ul.why", rest.map((line) => h("li", line))), h("form.row", { method: "dialog" },
       h("button.primary", "Close")));
   document.body.append(dialog);
-  dialog.showModal();
+  dialog.showModal(); // the heading has the focus: it is read from its top
+  dialog.scrollTop = 0;
 }
