@@ -187,6 +187,31 @@ def test_the_list_has_the_numbers_of_the_api(tab: Tab, service: httpx.Client) ->
             check_interval(cells[6], better["percent"])
 
 
+@pytest.mark.parametrize("width", [320, 390, 480])
+def test_on_a_phone_the_list_is_read_without_scrolling_sideways(
+    browser: Browser, service: httpx.Client, width: int
+) -> None:
+    look = PHONE | {"viewport": {"width": width, "height": 800}}
+    with opened(browser, str(service.base_url).rstrip("/"), **look) as tab:
+        page = tab.go()
+        region = page.get_by_role("region", name="Experiments")
+        assert region.evaluate("own => own.scrollWidth - own.clientWidth") <= 0
+        row = page.get_by_role("row").filter(has_text="prices")
+        for cell in ("[data-name=Decisions]", "[data-name^=Mean]", "[data-name^=Against]", ".pill"):
+            box = row.locator(cell).bounding_box()
+            assert box is not None
+            assert box["x"] >= 0, cell
+            assert box["x"] + box["width"] <= width, cell
+        check_interval(row.locator("[data-name^=Against]").text_content(), better(service))
+        expect(row.locator("[data-name=Late]")).to_be_hidden()
+        tab.check()
+
+
+def better(service: httpx.Client) -> dict[str, float]:
+    found: dict[str, float] = about(service)["uplift"]["percent"]
+    return found
+
+
 def test_an_experiment_has_the_numbers_of_the_api(tab: Tab, service: httpx.Client) -> None:
     tab.go("experiments/prices")
     found, shown = about(service), numbers_of(tab)

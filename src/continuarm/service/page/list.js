@@ -13,14 +13,16 @@ const AT_ONCE = 200; // rows; a button shows as many more
 const COLUMNS = [["Experiment"], ["Health"], ["Decisions", true], ["Payoffs", true], ["Open", true], ["Late", true],
   ["Lost", true],
   ["Mean payoff lately", true], ["Against the incumbent", true]];
+const LESSER = new Set(["Payoffs", "Open", "Late", "Lost"]);
 
 export async function showList(room, signal, note = null) {
-  const body = h("tbody");
+  const body = h("tbody", { role: "rowgroup" });
   const heading = h("div.heading", h("h1", "Experiments"), h("div.actions",
     h("a.button.primary", { href: "#/new" }, "New experiment")));
   const listing = h("div.card", h("div.scrolls", { tabindex: "0", role: "region", "aria-label": "Experiments" },
-    h("table.list", h("caption.unseen", "Experiments"), h("thead",
-      h("tr", COLUMNS.map(([text, number]) => h(number ? "th.number" : "th", { scope: "col" }, text)))), body)));
+    h("table.list", { role: "table" }, h("caption.unseen", "Experiments"), h("thead", { role: "rowgroup" },
+      h("tr", { role: "row" }, COLUMNS.map(([text, number]) => h(number ? "th.number" : "th",
+        { role: "columnheader", scope: "col" }, text)))), body)));
   const nothing = h("div.empty", h("p.title", "There is no experiment yet."),
     h("p", "Make one here, by the API, or see one run with ", h("code", "continuarm demo"), "."));
   const id = fresh("find"), shown = h("span.note", { role: "status" }), told = h("p.note", { hidden: !note }, note);
@@ -71,13 +73,18 @@ export async function showList(room, signal, note = null) {
 const badge = (one) => (one.paused ? pill("paused") : healthOf(one));
 const stateOf = (one) => (one.counts ? badge(one).lastChild.textContent : ""); // one that is broken has none
 
+/** On a phone an experiment is a card: numbers have their names, those of LESSER are left out. Roles stay. */
 function row(one) {
   const [mean, before] = meansOf(one), [better, range] = upliftOf(one);
-  return h("tr", h("td.long", h("a", { href: `#/experiments/${encodeURIComponent(one.name)}` }, one.name),
-    h("span.aside", one.policy)),
-    h("td", badge(one)), countsOf(one).map(([, value]) => h("td.number", value)),
-    h("td.number", mean, h("span.aside", before)), h("td.number", better, h("span.aside", range)));
+  const number = (name, ...rest) => h(`td.number${LESSER.has(name) ? ".lesser" : ""}`,
+    { role: "cell", "data-name": name }, ...rest);
+  return h("tr", { role: "row" },
+    h("td.long", { role: "cell" }, h("a", { href: `#/experiments/${encodeURIComponent(one.name)}` }, one.name),
+      h("span.aside", one.policy)),
+    h("td.state", { role: "cell" }, badge(one)), countsOf(one).map(([name, value]) => number(name, value)),
+    number("Mean payoff lately", mean, h("span.aside", before)),
+    number("Against the incumbent", better, h("span.aside", range)));
 }
 
-const broken = ({ name, message }) => h("tr", h("td.long", name),
-  h("td.error", { colspan: COLUMNS.length - 1 }, message));
+const broken = ({ name, message }) => h("tr", { role: "row" }, h("td.long", { role: "cell" }, name),
+  h("td.error", { role: "cell", colspan: COLUMNS.length - 1 }, message));
