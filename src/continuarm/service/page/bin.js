@@ -2,7 +2,7 @@
 
 import { binInWords } from "./about.js";
 import { experiment, get, query, send } from "./api.js";
-import { confirmed, h, say, table } from "./dom.js";
+import { confirmed, h, refuse, say, table } from "./dom.js";
 import { count, plusMinus } from "./numbers.js";
 
 const FROZEN = "frozen: it answers with its best decision; payoffs are counted and not learned";
@@ -53,6 +53,6 @@ async function steer(known, bin, error, changed) {
     say(`Bin ${bin.id} is ${bin.frozen ? "unfrozen" : "frozen"}`);
     await changed(!bin.frozen);
   } catch (refused) {
-    Object.assign(error, { textContent: refused.message, hidden: false });
+    refuse(error, refused.message);
   }
 }

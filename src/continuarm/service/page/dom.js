@@ -51,6 +51,26 @@ export function table(caption, columns, rows, { unseen } = {}) {
 /** A sentence whose `words` are code. */
 export const marked = (text) => text.split("`").map((part, k) => (k % 2 ? h("code", part) : part));
 
+/** What was refused, as a sentence: its `words` are code, and it begins with a capital. */
+export const sentence = (text) => marked(text.charAt(0).toUpperCase() + text.slice(1));
+
+/** Show what was refused in an element that is hidden until then. */
+export function refuse(element, text) {
+  element.replaceChildren(...sentence(text));
+  element.hidden = false;
+}
+
+/** What a field of a form says of a text that is no number; null: it is one. */
+export function noNumber(text) {
+  const given = text.trim();
+  if (given === "") return "a number is needed";
+  return numberOf(given) === null ? `a number with a point is needed, such as 0.1, but got '${given}'` : null;
+}
+
+/** A number if a text is one; else null. */
+export const numberOf = (text) => (/^[-+]?[\d.]+(e[-+]?\d+)?$/i.test(text.trim())
+  && Number.isFinite(Number(text)) ? Number(text) : null);
+
 /** A message in place of what is not there. */
 export const empty = (title, ...more) => h("div.empty", h("p.title", title), ...more.map((text) => h("p", text)));
 

@@ -4,7 +4,7 @@ import { about, count, countsOf, healthOf, meansOf, payoffOf, pill, sidesOf, upl
 import { experiment, response, send, until } from "./api.js";
 import { showAsk } from "./ask.js";
 import { showBins } from "./bins.js";
-import { confirmed, h, say } from "./dom.js";
+import { confirmed, h, refuse, say } from "./dom.js";
 import { showFindings } from "./findings.js";
 import { showLearned } from "./learned.js";
 import { Live } from "./live.js";
@@ -66,7 +66,7 @@ function fillActions(room, state, known, refresh) {
     try {
       await work();
     } catch (refused) {
-      Object.assign(error, { textContent: refused.message, hidden: false });
+      refuse(error, refused.message);
     }
   };
   const steer = async () => {

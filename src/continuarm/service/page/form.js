@@ -1,11 +1,11 @@
 // A new experiment. Nothing is checked here: the API checks, and what it says stands at its field.
 
 import { experiment, send } from "./api.js";
-import { choice, fresh, h, say } from "./dom.js";
+import { choice, fresh, h, noNumber, numberOf, refuse, say, sentence } from "./dom.js";
 
 const OPTIONS = [
   ["share", "Share of the incumbent",
-    "the part of decisions that stay as today, so that the uplift can be measured; 0 to 1"],
+    "the part of decisions that stay as today, so that the uplift can be measured; 0, or 0.001 to 0.999"],
   ["reach", "Reach", "how far from what is known to be good it may try, as a part of each side; 0.1 if empty"],
   ["max_move", "Largest move",
     "how far from its reference a decision may be, in units of the decision; anywhere if empty"],
@@ -24,7 +24,7 @@ export async function showForm(room) {
   const context = sides("Context", "context", places, ["low", "high"]);
   const decision = sides("Decision", "decision", places, ["low", "high", "spacing", "start"]);
   const rows = area("Coupled limits", "one per line, such as small <= large - 0.5");
-  const options = OPTIONS.map(([key, text, hint]) => [key, field(text, hint)]);
+  const options = OPTIONS.map(([key, text, hint]) => [key, field(text, hint, (typed) => typed.trim() && noNumber(typed))]);
   places.set("name", name);
   places.set("after", after);
   paid.forEach(([key, own]) => places.set(`payoff.${key}`, own));
@@ -56,12 +56,12 @@ export async function showForm(room) {
       location.hash = `#/experiments/${encodeURIComponent(called)}`;
     } catch (refused) {
       const place = placeOf(refused, places);
-      const message = refused.message.replace(/ - at `\$[^`]*`$/, "");
+      const message = place?.unread() ?? refused.message.replace(/ - at `\$[^`]*`$/, "");
       if (place) {
         place.wrong(message);
         place.input.focus();
       } else {
-        Object.assign(error, { textContent: message, hidden: false });
+        refuse(error, message);
         error.focus();
       }
     }
@@ -90,33 +90,35 @@ export async function showForm(room) {
 /** A number if it is one; what else was typed goes to the API as it is. */
 function number(text) {
   const given = text.trim();
-  if (given === "") return null;
-  return /^[-+]?[\d.]+(e[-+]?\d+)?$/i.test(given) && Number.isFinite(Number(given)) ? Number(given) : given;
+  return given === "" ? null : numberOf(given) ?? given;
 }
 
-function field(text, hint) {
-  return labelled(h("input", { autocomplete: "off" }), text, hint);
+/** unread: what is said of a text that cannot be read, where the API knows of a refusal only. */
+function field(text, hint, unread) {
+  return labelled(h("input", { autocomplete: "off" }), text, hint, unread);
 }
 
 function area(text, hint) {
   return labelled(h("textarea", { rows: 2 }), text, hint);
 }
 
-function labelled(input, text, hint) {
+function labelled(input, text, hint, unread = () => null) {
   const [id, about, wrong] = [fresh("field"), fresh("hint"), fresh("wrong")];
   input.id = id;
   input.setAttribute("aria-describedby", hint ? `${about} ${wrong}` : wrong);
   const said = h("span.error", { id: wrong });
   const element = h("div.field", h("label", { for: id }, text), input,
     hint ? h("span.hint", { id: about }, hint) : null, said);
-  return { input, element, wrong: (message) => {
-    said.textContent = message ?? "";
+  return { input, element, unread: () => unread(input.value) || null, wrong: (message) => {
+    said.replaceChildren(...sentence(message ?? ""));
     if (message) input.setAttribute("aria-invalid", "true");
     else input.removeAttribute("aria-invalid");
   } };
 }
 
 const TEXTS = { name: "Name", unit: "Unit", low: "Lowest", high: "Highest", spacing: "Steps of", start: "Today" };
+
+const NEEDED = new Set(["low", "high"]); // numbers of a side that may not be left empty
 
 const MANY = { name: "names", unit: "units" }; // as the API calls them
 
@@ -135,7 +137,8 @@ function sides(title, role, places, numbers) {
       ...numbers].forEach((key) => places.set(key === "start" ? `options.start[${k}]` : `${role}.${MANY[key] ?? key}[${k}]`, row[key])));
   };
   const add = () => {
-    const row = Object.fromEntries(["name", "unit", ...numbers].map((key) => [key, field(TEXTS[key])]));
+    const row = Object.fromEntries(["name", "unit", ...numbers].map((key) => [key, field(TEXTS[key], null,
+      numbers.includes(key) ? (typed) => (typed.trim() || NEEDED.has(key)) && noNumber(typed) : undefined)]));
     numbers.forEach((key) => { row[key].input.inputMode = "decimal"; });
     rows.push(row);
     draw();
