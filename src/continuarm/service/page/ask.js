@@ -2,7 +2,7 @@
 
 import { experiment, get, query } from "./api.js";
 import { legendOf } from "./charts.js";
-import { empty, fresh, h, say } from "./dom.js";
+import { empty, fresh, h, noNumber, refuse, say, sentence } from "./dom.js";
 import { plusMinus } from "./numbers.js";
 import { KEYS, payoffFigures } from "./payoff.js";
 
@@ -30,14 +30,23 @@ export async function showAsk(room, known) {
       say(`The decision: ${decision.map((side, k) => `${side.name} ${side.text(why.centre[k])}`).join(", ")}`);
     } catch (refused) {
       const at = context.findIndex(({ name: own }) => refused.field === own || refused.message.includes(` ${own} `) || refused.message.includes(`\`${own}\``));
-      if (at >= 0) fields[at].wrong(refused.message);
-      else Object.assign(error, { textContent: refused.message, hidden: false });
-      (at >= 0 ? fields[at].input : fields[0]?.input)?.focus();
+      const wrong = context.map((side, k) => unfit(side, fields[k].input.value, known) ?? (k === at ? refused.message : null));
+      fields.forEach((one, k) => one.wrong(wrong[k]));
+      const first = wrong.findIndex(Boolean);
+      if (first < 0) refuse(error, refused.message);
+      else answer.replaceChildren(empty("No decision is shown.", "The context must be mended first."));
+      fields[Math.max(first, 0)]?.input.focus();
     }
   }
 
   room.replaceChildren(h("div.two", form, answer));
   await ask();
+}
+
+/** What is wrong with a number of a refused context: the API names the first one, here all are named. */
+function unfit({ name, low, high, text }, typed, { found }) {
+  const value = Number(typed), outside = found.options.outside === "refuse" && !(low <= value && value <= high);
+  return noNumber(typed) ?? (outside ? `\`${text(low)} <= ${name} <= ${text(high)}\` must hold, but got ${typed.trim()}` : null);
 }
 
 /** A number of the context, with its range. */
@@ -52,7 +61,7 @@ function field(side, given) {
     element: h("div.field", h("label", { for: id }, side.label), input,
       h("span.hint", { id: hint }, `${side.text(side.low)} to ${side.text(side.high)}`), text),
     wrong(message) {
-      text.textContent = message ?? "";
+      text.replaceChildren(...sentence(message ?? ""));
       if (message) input.setAttribute("aria-invalid", "true");
       else input.removeAttribute("aria-invalid");
     },
