@@ -131,12 +131,16 @@ def test_a_server_that_is_gone_is_said_and_what_was_missed_is_shown_when_it_is_b
     first = Server(store)
     with first:
         first.client.put(path, json=PRICES).raise_for_status()
-        with opened(browser, base_of(first.client), **LIGHT) as tab:
+        low = LIGHT | {"viewport": {"width": 1280, "height": 400}}
+        with opened(browser, base_of(first.client), **low) as tab:
             page = tab.go("experiments/prices")
             lost = page.get_by_role("alert").filter(has_text="does not answer")
             expect(lost).to_have_count(0)
             first.stop()
             expect(lost).to_be_visible(timeout=10_000)
+            page.evaluate("scrollTo(0, document.body.scrollHeight)")
+            assert page.evaluate("scrollY") > 0
+            expect(lost).to_be_in_viewport(ratio=1)
             tab.errors.clear()
             tab.check()
             second = Server(store, "--port", str(first.port))  # the last one counts
