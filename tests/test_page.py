@@ -440,6 +440,14 @@ def test_an_address_that_is_none_shows_the_list_and_says_so(tab: Tab) -> None:
     expect(page.locator("tbody tr").filter(has_text="prices")).to_be_visible()
 
 
+def test_an_experiment_that_is_unknown_is_said_with_a_way_back(tab: Tab) -> None:
+    page = tab.go("experiments/nothing")
+    expect(page.locator(".trouble")).to_contain_text("An experiment must be created first")
+    tab.check_refused()
+    page.get_by_role("link", name="All experiments").click()
+    expect(page.get_by_role("heading", name="Experiments")).to_be_visible()
+
+
 def test_the_export_is_downloaded_as_the_api_has_it(
     tab: Tab, service: httpx.Client, tmp_path: Path
 ) -> None:

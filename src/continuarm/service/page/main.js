@@ -1,7 +1,7 @@
 // Which view an address is, and what becomes of what goes wrong.
 
 import { signOut, token } from "./api.js";
-import { empty, h, say } from "./dom.js";
+import { empty, h, say, sentence } from "./dom.js";
 import { showList } from "./list.js";
 import { showExperiment } from "./experiment.js";
 import { showForm } from "./form.js";
@@ -64,7 +64,8 @@ async function go() {
   if (hadFocus && location.hash) view.focus({ preventScroll: true });
 }
 
-const trouble = (error) => h("div.trouble", { role: "alert" }, empty("That did not work.", error.message));
+const trouble = (error) => h("div.trouble", { role: "alert" }, empty("That did not work.", sentence(error.message),
+  h("a", { href: "#/" }, "All experiments")));
 
 document.getElementById("sign-out").hidden = !token();
 document.getElementById("sign-out").addEventListener("click", signOut);
