@@ -575,6 +575,8 @@ def test_a_token_is_asked_for_and_kept_for_the_tab_only(browser: Browser, tmp_pa
         with opened(browser, base, **LIGHT) as tab:
             page = tab.page
             page.goto(f"{base}/#/experiments/prices")
+            command = "continuarm token create NAME --scope read --store STORE"
+            expect(page.get_by_role("dialog").locator("code")).to_have_text(command)
             page.get_by_role("textbox", name="Token").fill("wrong")
             tab.check_refused()
             page.get_by_role("button", name="Go on").click()

@@ -90,7 +90,7 @@ function dialog(refused) {
     "aria-describedby": hint });
   const text = refused ? "The server does not know that token." : "This server answers to those who have a token.";
   const form = h("form", h("h2", { id: title }, "A token is needed"), h("p", { id: hint }, text,
-    " One is made by ", h("code", "continuarm token create NAME"), ". It is kept for this tab only."),
+    " One is made by ", h("code", "continuarm token create NAME --scope read --store STORE"), ". It is kept for this tab only."),
     h("label", { for: field }, "Token"), input, h("div.row", h("button.primary", "Go on")));
   const own = h("dialog", { "aria-labelledby": title }, form);
   own.addEventListener("cancel", (event) => event.preventDefault());
