@@ -434,6 +434,23 @@ def test_a_payoff_is_shown_however_many_decisions_came_since(
     expect(row.locator("td.paid")).to_have_text("−8.125")  # noqa: RUF001
 
 
+def test_the_last_decisions_are_there_after_a_reload(tab: Tab, service: httpx.Client) -> None:
+    path = "/v1/experiments/odd"
+    asked = service.post(f"{path}/decisions", json={"contexts": [[3.75]] * 15}).json()["decisions"]
+    last = {"id": asked[0]["id"], "payoff": -2.125}
+    service.post(f"{path}/payoffs", json=last).raise_for_status()
+    page = tab.go("experiments/odd")
+    rows = page.locator(".live tbody tr")
+    expect(rows).to_have_count(12)
+    expect(rows.first.locator("td.paid")).to_contain_text("2")
+    expect(page.get_by_text("0.0 a second")).to_be_visible()
+    tab.check()
+    service.post(f"{path}/decisions", json={"context": {"hour": 5.25}}).raise_for_status()
+    expect(rows.first).to_contain_text("5.25")
+    expect(rows).to_have_count(12)
+    tab.forgive_refusals()
+
+
 def test_an_address_that_is_none_shows_the_list_and_says_so(tab: Tab) -> None:
     page = tab.go("experiments/%")
     expect(page.locator("p.note")).to_contain_text("no experiment at the address")

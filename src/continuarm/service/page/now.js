@@ -1,12 +1,13 @@
 // Now: what was paid over time, what was found, and decisions as they arrive.
 
-import { experiment, get } from "./api.js";
+import { experiment, get, response } from "./api.js";
 import { historyFigure } from "./history.js";
 import { redraw } from "./charts.js";
 import { fresh, h } from "./dom.js";
 import { clock, like } from "./numbers.js";
 
 const SHOWN = 12; // decisions at once
+const BEFORE = 400; // events that are looked through for the last decisions
 const KEPT = 20_000; // decisions whose payoffs are waited for
 const LATELY = 5000; // milliseconds
 const MOST = 4; // coordinates of a decision, and of a context
@@ -31,9 +32,10 @@ function arrivals({ name, found, context, decision, payoff, live }) {
     stop.textContent = now ? "Go on" : "Hold";
   } }, "Hold");
   const [decided, given] = [decision.slice(0, MOST), context.slice(0, MOST)];
+  const earlier = before(name, found.events).catch(() => []);
   const times = [], began = performance.now();
   const open = new Map(); // those without a payoff, by their id
-  const cells = (sides, values, more) => sides.map((side, k) => cell(side.label, side.cell(values[k]), more));
+  const cells = (sides, values, more) => sides.map((side, k) => cell(side.label, side.cell(values?.[k]), more));
   const rowOf = (event) => h("tr", { role: "row" },
     h("td", { role: "cell" }, h("button.link", { type: "button", "aria-label": `Why the decision of ${clock(event.time)}?`,
       onclick: () => explain(name, event.id) }, clock(event.time))),
@@ -45,14 +47,14 @@ function arrivals({ name, found, context, decision, payoff, live }) {
     shown.unshift(one);
     shown.length = Math.min(shown.length, SHOWN);
   };
-  live.follow((events) => {
+  const show = (events, arrived) => {
     const now = performance.now(), raised = new Set();
     const held = stop.getAttribute("aria-pressed") === "true" || body.contains(document.activeElement);
     for (const event of events) {
       const asked = event.event === "asked", one = asked ? { event, payoff: null } : open.get(event.id);
       if (!one) continue;
       if (asked) {
-        times.push(now);
+        if (arrived) times.push(now);
         open.set(event.id, one);
         if (open.size > KEPT) open.delete(open.keys().next().value);
       } else {
@@ -60,7 +62,7 @@ function arrivals({ name, found, context, decision, payoff, live }) {
         open.delete(event.id);
       }
       if (!held) raise(one);
-      raised.add(one);
+      if (arrived) raised.add(one);
     }
     while (times.length && now - times[0] > LATELY) times.shift();
     const seconds = Math.max(Math.min(now - began, LATELY), 1000) / 1000;
@@ -74,13 +76,22 @@ function arrivals({ name, found, context, decision, payoff, live }) {
     nothing.hidden = shown.length > 0;
     listing.hidden = !nothing.hidden;
     body.replaceChildren(...shown.map((one) => one.row));
-  });
+  };
+  const begun = earlier.then((events) => events.length && show(events, false));
+  live.follow(async (events) => { await begun; show(events, true); });
   const listing = h("div.scrolls", { hidden: true, tabindex: "0", role: "region",
     "aria-label": "The last decisions" }, h("table.live", { role: "table" },
     h("caption.unseen", "The last decisions"), head(payoff, [["Decision", decided, decision], ["Context", given, context]]),
     body));
   return h("section.card", { "aria-label": "Decisions as they arrive" },
     h("div.heading", h("h2", "Decisions as they arrive"), rate, h("div.actions", stop)), nothing, listing);
+}
+
+/** What happened last before the stream begins. */
+async function before(name, events) {
+  const found = await response(experiment(name, `/events?after=${Math.max(events - BEFORE, 0)}`));
+  const lines = (await found.text()).split("\n").filter(Boolean).map((line) => JSON.parse(line));
+  return lines.filter(({ position }) => position <= events);
 }
 
 /** A number with its name, which is shown where there is no room for a head. Roles stay on a phone. */
