@@ -197,7 +197,12 @@ def test_on_a_phone_the_list_is_read_without_scrolling_sideways(
         region = page.get_by_role("region", name="Experiments")
         assert region.evaluate("own => own.scrollWidth - own.clientWidth") <= 0
         row = page.get_by_role("row").filter(has_text="prices")
-        for cell in ("[data-name=Decisions]", "[data-name^=Mean]", "[data-name^=Against]", ".pill"):
+        for cell in (
+            "[data-name=Decisions]",
+            "[data-name^=Mean]",
+            "[data-name^=Against]",
+            ".pill",
+        ):
             box = row.locator(cell).bounding_box()
             assert box is not None
             assert box["x"] >= 0, cell
@@ -540,7 +545,9 @@ def test_an_experiment_is_made_in_a_form_that_checks_as_the_api_does(
         "decision": {"low": [5], "high": [1], "names": ["fee"], "spacing": [0.5]},
     }
     refused = service.put("/v1/experiments/parking", json=body).json()["message"]
-    expect(decision.locator(".error", has_text="low < high")).to_have_text(refused.replace("`", ""))
+    expect(decision.locator(".error", has_text="low < high")).to_have_text(
+        refused.replace("`", "")
+    )
     tab.check_refused()
     fill(decision, {"Lowest": "", "Highest": "9"})
     page.get_by_role("button", name="Create the experiment").click()
