@@ -77,7 +77,7 @@ function arrivals({ name, found, context, decision, payoff, live }) {
     listing.hidden = !nothing.hidden;
     body.replaceChildren(...shown.map((one) => one.row));
   };
-  const begun = earlier.then((events) => events.length && show(events, false));
+  const begun = earlier.then((events) => events.length && show(events, false)).catch(() => {});
   live.follow(async (events) => { await begun; show(events, true); });
   const listing = h("div.scrolls", { hidden: true, tabindex: "0", role: "region",
     "aria-label": "The last decisions" }, h("table.live", { role: "table" },
