@@ -4,9 +4,11 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 from hypothesis import settings
+from playwright.sync_api import Browser
 
 from continuarm.core.state import ROWS_USED, State
 from continuarm.live import registry as kinds
@@ -14,11 +16,26 @@ from continuarm.live.gate import keep_through_forks
 from continuarm.live.named import by_name
 from continuarm.problems import registry as worlds
 from tests import postgresql
+from tests.browser import LIGHT, Tab, launched, opened
 
 settings.register_profile("shared-machine", deadline=None, derandomize=True)
 settings.load_profile("shared-machine")
 
 REGISTRIES: tuple[dict[str, Any], ...] = (kinds._kinds, by_name._makers, worlds._entries)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A Chromium for the tests of one file."""
+    with launched() as running:
+        yield running
+
+
+@pytest.fixture
+def tab(browser: Browser, service: httpx.Client) -> Iterator[Tab]:
+    """A tab on the service of a file."""
+    with opened(browser, str(service.base_url).rstrip("/"), **LIGHT) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

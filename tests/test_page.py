@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Locator, expect
 import continuarm as ca
 from continuarm.service.tokens import issue
 from continuarm.store import open_store
-from tests.browser import DARK, LIGHT, PHONE, Tab, launched, opened
+from tests.browser import DARK, LIGHT, PHONE, Tab, opened
 from tests.service import Server
 
 MAP = {
@@ -96,18 +96,6 @@ def learn(client: httpx.Client, name: str, contexts: Any, payoff: Any, rng: Any)
     closed = client.post(f"{path}/payoffs", json={"payoffs": told})
     assert closed.status_code == 200, closed.text
     assert client.post(f"{path}/forget", json={"ids": lost}).status_code == 200
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with launched() as running:
-        yield running
-
-
-@pytest.fixture
-def tab(browser: Browser, service: httpx.Client) -> Iterator[Tab]:
-    with opened(browser, str(service.base_url).rstrip("/"), **LIGHT) as found:
-        yield found
 
 
 def about(service: httpx.Client, name: str = "prices") -> Any:

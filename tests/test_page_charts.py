@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Locator
+from playwright.sync_api import Locator
 
-from tests.browser import LIGHT, Tab, launched, opened
+from tests.browser import Tab
 from tests.service import Server
 
 PATH = "/v1/experiments/paused"
@@ -60,18 +60,6 @@ def ends(client: httpx.Client) -> dict[str, int]:
     for one in buckets_of(client):
         found[one["whose"]] = max(found[one["whose"]], one["last"])
     return found
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with launched() as running:
-        yield running
-
-
-@pytest.fixture
-def tab(browser: Browser, service: httpx.Client) -> Iterator[Tab]:
-    with opened(browser, str(service.base_url).rstrip("/"), **LIGHT) as found:
-        yield found
 
 
 class History:

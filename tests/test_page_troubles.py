@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, expect
 
 from continuarm.service.tokens import issue
 from continuarm.store import open_store
-from tests.browser import LIGHT, PHONE, launched, opened
+from tests.browser import LIGHT, PHONE, opened
 from tests.service import PRICES, Server
 
 EVIL = "<img src=x onerror=document.title='taken'>"
@@ -22,12 +22,6 @@ HUGE = {
     "context": {"low": [-1e300, 0], "high": [1e300, 1e-300], "names": ["huge", "tiny"]},
     "decision": {"low": [1e15], "high": [2e15], "names": ["price"], "units": ["¥"]},
 }
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with launched() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")
