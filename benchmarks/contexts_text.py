@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from textwrap import TextWrapper
 from typing import Any
 
 from benchmarks.contexts_page import (
@@ -27,20 +26,7 @@ from benchmarks.contexts_page import (
     verdict,
     wide_table,
 )
-
-
-def wrapped(text: str) -> str:
-    """Paragraphs and lists at 100 columns; tables, headings and figures as they are."""
-    blocks = []
-    for block in text.split("\n\n"):
-        is_list = block.startswith("- ")
-        items = [f"- {item}" for item in block[2:].split("\n- ")] if is_list else [block]
-        filler = TextWrapper(
-            100, subsequent_indent="  " if is_list else "", break_on_hyphens=False
-        )
-        lines = [filler.fill(" ".join(item.split())) for item in items]
-        blocks.append(block if block.startswith(("|", "#", "!")) else "\n".join(lines))
-    return "\n\n".join(blocks) + "\n"
+from benchmarks.wrapping import wrapped
 
 
 def _listed(names: list[str]) -> str:

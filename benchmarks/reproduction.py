@@ -11,6 +11,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from benchmarks.wrapping import wrapped
 from continuarm.paper import reproduction
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -32,7 +33,7 @@ def main() -> None:
     from continuarm.version import __version__
 
     page = f"{title}\n\n{NOTE.format(version=__version__)}{rest}"
-    (DOCS / "reproduction.md").write_text(page, "utf-8")
+    (DOCS / "reproduction.md").write_text(wrapped(page), "utf-8")
 
 
 if __name__ == "__main__":
