@@ -65,6 +65,14 @@ MIGRATIONS: Final = (
         "CREATE INDEX events_by_kind ON events (experiment, kind, position) "
         "WHERE opens IS NULL AND closes IS NULL",
     ),
+    (
+        "ALTER TABLE events ADD COLUMN checksum BIGINT",
+        "ALTER TABLE experiments ADD COLUMN clock_offset {float} NOT NULL DEFAULT 0",
+        "ALTER TABLE snapshots ADD COLUMN time {float} NOT NULL DEFAULT 0",
+        "CREATE TABLE continuarm_settings (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL)",
+        "INSERT INTO continuarm_settings (name, value) SELECT 'tokens', 'needed' "
+        "WHERE EXISTS (SELECT 1 FROM tokens)",
+    ),
 )
 VERSION: Final = len(MIGRATIONS)
 
