@@ -17,6 +17,7 @@ from continuarm.ledger.beginnings import (
     pinned,
     snapshot_of,
 )
+from continuarm.ledger.clock import dates
 from continuarm.ledger.fold import fold
 from continuarm.ledger.replica import Replica
 from continuarm.live.life import Life
@@ -66,11 +67,12 @@ def purge(store: Store, name: str, before: float) -> Purged:
 def _last_before(store: Store, name: str, before: float) -> int:
     """The position of the last record of before a time; what is erased already is, too."""
     experiment = store.experiment(name)
+    date = dates(store, name)
     low, high = experiment.begins, experiment.head
-    while low < high:  # times never go back
+    while low < high:  # dates never go back
         middle = (low + high + 1) // 2
         [record] = store.read(name, middle - 1, 1)
-        low, high = (middle, high) if record.time < before else (low, middle - 1)
+        low, high = (middle, high) if date(record) < before else (low, middle - 1)
     return low
 
 

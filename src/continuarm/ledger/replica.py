@@ -30,6 +30,7 @@ class Replica:
 
     life: Life
     position: int
+    time: float  # of the newest record, as far as is known
 
     def __init__(self, store: Store, name: str, *, every: int = SNAPSHOT_EVERY) -> None:
         self.store, self.name, self.every = store, name, checks.whole("every", every, 1)
@@ -46,6 +47,7 @@ class Replica:
                 f"an experiment must begin with a snapshot, but {self.name!r} has none"
             )
         self.life, self.position = life_of(snapshot), snapshot.position
+        self.time = self.store.experiment(self.name).time
         self.differs = None
         self._compare(self.snapshot(), snapshot)
         self._is_whole = True
@@ -98,6 +100,7 @@ class Replica:
             self._begin_again(record)
         fold(self.life, record, event)
         self.position, self._is_whole = record.position, True
+        self.time = record.time
         if self.position % self.every == 0 and self._is_worth_a_snapshot:
             self._made.append(self.snapshot())
 

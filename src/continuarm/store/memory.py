@@ -95,7 +95,7 @@ class MemoryStore:
         with self._changed:
             ledger = self._ledger(name)
             experiment = appendable(ledger.experiment)
-            now = max(experiment.time, time.time())
+            now = max(experiment.time, time.time() + experiment.clock_offset)
             outcomes = settle(group, experiment.head, now, ledger.known, onto)
             added = [o.record for o in outcomes if o.refused is None and o.record is not None]
             if added:
@@ -103,6 +103,19 @@ class MemoryStore:
                 ledger.experiment = experiment._replace(head=added[-1].position, time=now)
                 self._changed.notify_all()
             return outcomes
+
+    def clock(self) -> float:
+        """See `Store`."""
+        return time.time()
+
+    def set_clock(self, name: str, entry: Entry, offset: float) -> Outcome:
+        """See `Store`."""
+        with self._changed:
+            ledger = self._ledger(name)
+            appendable(ledger.experiment)
+            ledger.experiment = ledger.experiment._replace(clock_offset=offset)
+            [outcome] = self.append(name, [entry])
+            return outcome
 
     def glance(self) -> object:
         """See `Store`."""

@@ -63,6 +63,15 @@ class Store(Protocol):
         appends it is a TurnTakenError, and nobody is waited for.
         """
 
+    def clock(self) -> float:
+        """The present time by the store's clock, in seconds since 1970."""
+
+    def set_clock(self, name: str, entry: Entry, offset: float) -> Outcome:
+        """Append an entry; from then on times are the clock's plus an offset, in seconds.
+
+        They still never go back.
+        """
+
     def read(self, name: str, after: int, most: int = MOST_READ) -> list[Record]:
         """The records after a position, in order, at most so many."""
 

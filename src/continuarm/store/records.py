@@ -34,6 +34,7 @@ class Experiment(NamedTuple):
     head : the position of the newest entry; 0: there is none yet.
     time : of the newest entry, in seconds since 1970.
     numbers : how many numbers were given to those who decide in it.
+    clock_offset : seconds by which the times of its entries are ahead of the store's clock.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Experiment(NamedTuple):
     head: int = 0
     time: float = 0.0
     numbers: int = 0
+    clock_offset: float = 0.0
 
 
 class Entry(NamedTuple):

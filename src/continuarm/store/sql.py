@@ -87,7 +87,7 @@ class Database(Protocol):
         """Let go of files and connections."""
 
 
-EXPERIMENT = "number, name, settings, archived, begins, head, time, numbers"
+EXPERIMENT = "number, name, settings, archived, begins, head, time, numbers, clock_offset"
 SNAPSHOT = "position, version, digest, state"
 RECORD = "position, time, kind, body, opens, closes, client_key"
 ROW = "(?, ?, ?, ?, ?, ?, ?, ?)"
@@ -177,7 +177,7 @@ class SqlStore:
     ) -> list[Outcome]:
         number, experiment = self._found(session, name, self.database.locking)
         appendable(experiment)
-        now = max(experiment.time, self.database.clock(session))
+        now = max(experiment.time, self.database.clock(session) + experiment.clock_offset)
         known = self._known(session, number, group)
         outcomes = settle(group, experiment.head, now, known, onto)
         added = [o.record for o in outcomes if o.refused is None and o.record is not None]
@@ -218,6 +218,20 @@ class SqlStore:
             "UPDATE experiments SET head = ?, time = ? WHERE number = ?", head, time, number
         )
         self.database.appended(session)
+
+    def clock(self) -> float:
+        """See `Store`."""
+        with self.database.reading() as session:
+            return self.database.clock(session)
+
+    def set_clock(self, name: str, entry: Entry, offset: float) -> Outcome:
+        """See `Store`."""
+        storable_group([entry])
+        with self.database.writing() as session:
+            number, _ = self._found(session, name, self.database.locking)
+            session.run("UPDATE experiments SET clock_offset = ? WHERE number = ?", offset, number)
+            [outcome] = self._append(session, name, [entry], None)
+            return outcome
 
     def read(self, name: str, after: int, most: int = MOST_READ) -> list[Record]:
         """See `Store`."""
@@ -333,8 +347,9 @@ class SqlStore:
         name, settings, archived, *numbers = experiment
         with self.database.writing() as session:
             rows = session.run(
-                "INSERT INTO experiments (name, settings, archived, begins, head, time, numbers) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING number",
+                "INSERT INTO experiments (name, settings, archived, begins, head, time, numbers, "
+                "clock_offset) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING "
+                "RETURNING number",
                 named(name),
                 settings,
                 int(archived),

@@ -43,6 +43,7 @@ def check_store(make: Callable[[], Store]) -> None:
         _check_archive(store)
         _check_texts(store)
         _check_tokens(store)
+        _check_clock(store)
         names = [experiment.name for experiment in store.experiments()]
         before = {name: store.read(name, 0) for name in names}
     with closing(make()) as again:
@@ -214,6 +215,22 @@ def _check_archive(store: Store) -> None:
     _refuses(ExperimentConflictError, lambda: store.append("old", [Entry("asked", "")]))
     store.archive("old", False)
     assert store.append("old", [Entry("asked", "")])[0].refused is None
+
+
+def _check_clock(store: Store) -> None:
+    """Times go on with the clock, ahead of it by an offset, and never go back."""
+    store.create("clock", "")
+    [first] = store.append("clock", [Entry("asked", "", opens="a")])
+    before = store.clock()
+    second = store.set_clock("clock", Entry("clock-set", "{}"), 3600.0)
+    [third] = store.append("clock", [Entry("told", "", closes="a")])
+    fourth = store.set_clock("clock", Entry("clock-set", "{}"), 0.0)
+    times = [one.record.time for one in (first, second, third, fourth) if one.record is not None]
+    assert len(times) == 4, "every entry must be appended"
+    assert times == sorted(times), "times may not go back"
+    assert times[1] >= before + 3600.0, "an offset must be added to the clock"
+    assert times[3] == times[2], "times must stand still until the clock has caught up"
+    assert store.experiment("clock").clock_offset == 0.0
 
 
 def _check_texts(store: Store) -> None:
