@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+import pytest
+
 import continuarm as ca
+from continuarm.errors import UnknownDecisionError
 from continuarm.ledger.replaying import replay
 from continuarm.store import Store, open_store
 from continuarm.store.moving import read_lines, written_lines
@@ -77,3 +80,24 @@ def test_lines_of_postgresql_under_load_are_restored_elsewhere_and_go_on(
     with closing(open_store(tmp_path / "elsewhere.db")) as restored:
         read_lines(restored, lines)
         check_restored(restored, least, most)
+
+
+def check_nothing_comes_again(stale: Store, lost: ca.Decision) -> None:
+    """Where a decision was lost, its number is nobody's, and its payoff is unknown."""
+    restored = ca.share(policy(), stale, NAME)
+    again = restored.ask([37.0])
+    assert again.id != lost.id
+    with pytest.raises(UnknownDecisionError, match="must have been handed out"):
+        restored.tell(lost.id, 9.0)
+    restored.tell(again, 1.0)
+
+
+def test_no_number_comes_again_after_a_restore(tmp_path: Path) -> None:
+    where, copy = tmp_path / "shop.db", tmp_path / "backup.db"
+    with closing(open_store(where)) as store:
+        shared = ca.share(policy(), store, NAME)
+        with closing(sqlite3.connect(where)) as source, closing(sqlite3.connect(copy)) as to:
+            source.backup(to)
+        lost = shared.ask([37.0])
+    with closing(open_store(copy)) as restored:
+        check_nothing_comes_again(restored, lost)

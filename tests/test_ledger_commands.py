@@ -194,7 +194,8 @@ TAMPERED = {
     "a decision": ("UPDATE events SET body = replace(body, '\"explored\"', '\"best\"') "
                    "WHERE position = 20",
                    "at position 20: decision .*, made at 19: role was best, is explored"),
-    "a draw": ("UPDATE events SET opens = replace(opens, '0001', '0002') WHERE position = 20",
+    "a draw": ("UPDATE events SET opens = replace(opens, '0000000a', '0000ffff') "
+               "WHERE position = 20",
                r"at position 20: decision"),
     "a record": ("DELETE FROM events WHERE position = 12", "at position 12: the record is gone"),
     "nonsense": ("UPDATE events SET body = '[1]' WHERE position = 20",

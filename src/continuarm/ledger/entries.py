@@ -1,7 +1,7 @@
 """Events of a life as entries of a ledger, and back.
 
 The ledger gives the time, so an entry has none. The number of a decision is 32 hexadecimal digits:
-who decided, and the how-manieth decision that was.
+random ones of the process that decided, and the n-th decision of it.
 """
 
 import json

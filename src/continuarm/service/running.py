@@ -88,8 +88,7 @@ class Running:
         self.desk, self._together = Desk(self.replica), Together(self._settle)
         self.context, self.decision = self.desk.context, self.desk.decision
         self.clips = json.loads(store.experiment(name).settings).get("outside") == "clip"
-        self.desk.take_number()  # no request waits for the store's lock, nor for the compiler
-        self.desk.policy().warm_up()
+        self.desk.policy().warm_up()  # no request waits for the compiler
         self.replica.catch_up()
         self._head = self.replica.position  # of the ledger, as far as is known
         self.current_at, self.is_closed = time.monotonic(), False

@@ -81,14 +81,6 @@ class MemoryStore:
             ledger = self._ledger(name)
             ledger.experiment = ledger.experiment._replace(archived=archived)
 
-    def number(self, name: str) -> int:
-        """See `Store`."""
-        with self._changed:
-            ledger = self._ledger(name)
-            number = ledger.experiment.numbers + 1
-            ledger.experiment = ledger.experiment._replace(numbers=number)
-            return number
-
     def append(self, name: str, group: Sequence[Entry], onto: int | None = None) -> list[Outcome]:
         """See `Store`."""
         storable_group(group)

@@ -45,9 +45,6 @@ class Store(Protocol):
     def archive(self, name: str, archived: bool = True) -> None:
         """Let nobody append to an experiment any more, or again."""
 
-    def number(self, name: str) -> int:
-        """A number, from 1 on, that nobody else was given in this experiment."""
-
     def append(self, name: str, group: Sequence[Entry], onto: int | None = None) -> list[Outcome]:
         """Append a group in one stroke; one entry that is refused does not keep back the others.
 

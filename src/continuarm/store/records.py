@@ -33,7 +33,7 @@ class Experiment(NamedTuple):
         then; a snapshot stands for them.
     head : the position of the newest entry; 0: there is none yet.
     time : of the newest entry, in seconds since 1970.
-    numbers : how many numbers were given to those who decide in it.
+    numbers : of an earlier version; nothing looks at it.
     clock_offset : seconds by which the times of its entries are ahead of the store's clock.
     """
 

@@ -148,17 +148,6 @@ class SqlStore:
                 "UPDATE experiments SET archived = ? WHERE number = ?", int(archived), number
             )
 
-    def number(self, name: str) -> int:
-        """See `Store`."""
-        with self.database.writing() as session:
-            rows = session.run(
-                "UPDATE experiments SET numbers = numbers + 1 WHERE name = ? RETURNING numbers",
-                name,
-            )
-        if not rows:
-            raise unknown(name)
-        return int(rows[0][0])
-
     def append(self, name: str, group: Sequence[Entry], onto: int | None = None) -> list[Outcome]:
         """See `Store`."""
         storable_group(group)

@@ -58,12 +58,10 @@ def _check_experiments(store: Store) -> None:
     assert (first.head, first.begins, first.archived) == (0, 0, False)
     assert store.create("one", '{"a": 1}') == first, "creating it again must change nothing"
     _refuses(ExperimentConflictError, lambda: store.create("one", '{"a": 2}'))
-    for verb in (store.experiment, store.number, store.archive):
+    for verb in (store.experiment, store.archive):
         _refuses(UnknownExperimentError, lambda verb=verb: verb("nobody's"))  # type: ignore[misc]
     for name in ("", "a\nb", "x" * 101):
         _refuses(InputError, lambda name=name: store.create(name, ""))  # type: ignore[misc]
-    numbers = [store.number("one") for _ in range(3)]
-    assert numbers == [1, 2, 3], "no number may be given twice"
     odd = "'; DROP TABLE events; -- ☃ %s ?"
     store.create(odd, odd)
     assert store.experiment(odd).settings == odd, "names and settings are data"
