@@ -51,6 +51,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self._ledgers: dict[str, _Ledger] = {}
         self._tokens: dict[str, Token] = {}
+        self._tokens_needed = False
         self._changed = Condition()
 
     def _ledger(self, name: str) -> _Ledger:
@@ -217,6 +218,7 @@ class MemoryStore:
             if named(token.name, "a token") in self._tokens:
                 raise token_taken(token.name)
             self._tokens[token.name] = token
+            self._tokens_needed = True
 
     def tokens(self) -> list[Token]:
         """See `Store`."""
@@ -228,6 +230,16 @@ class MemoryStore:
         with self._changed:
             if self._tokens.pop(name, None) is None:
                 raise token_unknown(name)
+
+    def tokens_needed(self) -> bool:
+        """See `Store`."""
+        return self._tokens_needed
+
+    def disable_tokens(self) -> None:
+        """See `Store`."""
+        with self._changed:
+            self._tokens_needed = False
+            self._tokens.clear()
 
     def close(self) -> None:
         """See `Store`."""

@@ -125,13 +125,19 @@ class Store(Protocol):
         """What was not erased with the records around it, because its decision was open."""
 
     def add_token(self, token: Token) -> None:
-        """Let somebody in; a name that is taken is refused."""
+        """Let somebody in, and nobody without a token; a name that is taken is refused."""
 
     def tokens(self) -> list[Token]:
         """Who is let in, by name."""
 
     def revoke_token(self, name: str) -> None:
         """Let somebody in no more; a name that is unknown is refused."""
+
+    def tokens_needed(self) -> bool:
+        """Whether a token was ever added, and `disable_tokens` was not called since."""
+
+    def disable_tokens(self) -> None:
+        """Revoke all tokens, and need none any more."""
 
     def close(self) -> None:
         """Let go of files and connections."""

@@ -97,6 +97,10 @@ IS_OPENED = "0, 0.0, '', '', opens, NULL, NULL"  # a record without what its ind
 KEEP = (
     f"INSERT INTO snapshots (experiment, {SNAPSHOT}) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 )
+NEED_TOKENS = (
+    "INSERT INTO continuarm_settings (name, value) VALUES ('tokens', 'needed') "
+    "ON CONFLICT DO NOTHING"
+)
 OPEN = (
     f"SELECT {RECORD} FROM events WHERE experiment = ? AND position <= ? "
     "AND opens IS NOT NULL AND NOT EXISTS (SELECT 1 FROM events AS later "
@@ -388,6 +392,7 @@ class SqlStore:
                 "ON CONFLICT DO NOTHING RETURNING name",
                 *token,
             )
+            session.run(NEED_TOKENS)
         if not added:
             raise token_taken(token.name)
 
@@ -403,6 +408,17 @@ class SqlStore:
             gone = session.run("DELETE FROM tokens WHERE name = ? RETURNING name", name)
         if not gone:
             raise token_unknown(name)
+
+    def tokens_needed(self) -> bool:
+        """See `Store`."""
+        with self.database.reading() as session:
+            return bool(session.run("SELECT 1 FROM continuarm_settings WHERE name = 'tokens'"))
+
+    def disable_tokens(self) -> None:
+        """See `Store`."""
+        with self.database.writing() as session:
+            session.run("DELETE FROM tokens")
+            session.run("DELETE FROM continuarm_settings WHERE name = 'tokens'")
 
     def close(self) -> None:
         """See `Store`."""

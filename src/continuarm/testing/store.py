@@ -243,6 +243,7 @@ def _check_texts(store: Store) -> None:
 
 def _check_tokens(store: Store) -> None:
     shop, page = Token("shop", "decide", "aa", 1.5), Token("page", "read", "bb", 2.5)
+    assert not store.tokens_needed(), "a store without tokens must need none"
     for token in (shop, page):
         store.add_token(token)
     assert store.tokens() == [page, shop], "tokens must be found by name"
@@ -250,6 +251,11 @@ def _check_tokens(store: Store) -> None:
     store.revoke_token("shop")
     assert store.tokens() == [page], "what is revoked must be gone"
     _refuses(InputError, lambda: store.revoke_token("shop"))
+    store.revoke_token("page")
+    assert (store.tokens(), store.tokens_needed()) == ([], True), "the last one opens no store"
+    store.add_token(shop)
+    store.disable_tokens()
+    assert (store.tokens(), store.tokens_needed()) == ([], False)
 
 
 def _refuses(kind: type[Exception], verb: Callable[[], object]) -> None:
