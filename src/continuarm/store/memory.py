@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from threading import Condition
 
 from continuarm.store.protocol import MOST_READ
-from continuarm.store.records import Entry, Experiment, Outcome, Record, Snapshot, Token
+from continuarm.store.records import Appended, Entry, Experiment, Record, Snapshot, Token
 from continuarm.store.rules import (
     adoptable,
     appendable,
@@ -41,8 +41,7 @@ class MemoryStore:
     >>> store = MemoryStore()
     >>> store.create("prices", "{}").head
     0
-    >>> [outcome] = store.append("prices", [Entry("asked", "{}", opens="1")])
-    >>> outcome.record.position
+    >>> store.append("prices", [Entry("asked", "{}", opens="1")]).head
     1
     """
 
@@ -89,7 +88,7 @@ class MemoryStore:
             ledger.experiment = ledger.experiment._replace(numbers=number)
             return number
 
-    def append(self, name: str, group: Sequence[Entry], onto: int | None = None) -> list[Outcome]:
+    def append(self, name: str, group: Sequence[Entry], onto: int | None = None) -> Appended:
         """See `Store`."""
         storable_group(group)
         with self._changed:
@@ -102,7 +101,7 @@ class MemoryStore:
                 ledger.records += added
                 ledger.experiment = experiment._replace(head=added[-1].position, time=now)
                 self._changed.notify_all()
-            return outcomes
+            return Appended(outcomes, ledger.experiment.head)
 
     def glance(self) -> object:
         """See `Store`."""
@@ -110,7 +109,7 @@ class MemoryStore:
             return sum(ledger.experiment.head for ledger in self._ledgers.values())
 
     @contextmanager
-    def appending(self, name: str, group: Sequence[Entry]) -> Iterator[list[Outcome]]:
+    def appending(self, name: str, group: Sequence[Entry]) -> Iterator[Appended]:
         """See `Store`."""
         yield self.append(name, group)
 

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from continuarm.errors import UnavailableError
-from continuarm.store.records import Entry, Experiment, Outcome, Record, Snapshot, Token
+from continuarm.store.records import Appended, Entry, Experiment, Record, Snapshot, Token
 
 __all__ = ["MOST_READ", "Store", "TurnTakenError"]
 
@@ -48,15 +48,13 @@ class Store(Protocol):
     def number(self, name: str) -> int:
         """A number, from 1 on, that nobody else was given in this experiment."""
 
-    def append(self, name: str, group: Sequence[Entry], onto: int | None = None) -> list[Outcome]:
+    def append(self, name: str, group: Sequence[Entry], onto: int | None = None) -> Appended:
         """Append a group in one stroke; one entry that is refused does not keep back the others.
 
         onto : append only if the ledger's head is at this position.
         """
 
-    def appending(
-        self, name: str, group: Sequence[Entry]
-    ) -> AbstractContextManager[list[Outcome]]:
+    def appending(self, name: str, group: Sequence[Entry]) -> AbstractContextManager[Appended]:
         """Append a group by a `with` statement; it is durable when that has ended.
 
         Another thread may end it. If the end raises, nothing was appended. While somebody else
