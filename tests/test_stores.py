@@ -163,7 +163,7 @@ def test_a_database_that_restarts_is_unavailable_and_comes_back(
     with closing(open_store(server.fresh("restarts"))) as store:
         store.create("shop", "")
         for how in (signal.SIGINT, signal.SIGQUIT):
-            [before] = store.append("shop", [Entry("asked", "before")])
+            [before], _ = store.append("shop", [Entry("asked", "before")])
             server.stop(how)
             with pytest.raises(UnavailableError, match="a store must answer"):
                 store.append("shop", [Entry("asked", "while it is away")])
@@ -179,7 +179,7 @@ def test_a_database_that_restarts_is_unavailable_and_comes_back(
 def _until_it_answers(store: Store) -> int:
     for _ in range(50):
         try:
-            [outcome] = store.append("shop", [Entry("asked", "after")])
+            [outcome], _ = store.append("shop", [Entry("asked", "after")])
             assert outcome.record is not None
             return outcome.record.position
         except UnavailableError:
@@ -232,7 +232,8 @@ def test_one_appends_at_a_time_and_any_thread_ends_it(tmp_path: Path) -> None:
     with closing(open_store(str(path))) as one, closing(open_store(str(path))) as other:
         one.create("prices", "")
         end = ExitStack()
-        [outcome] = end.enter_context(one.appending("prices", [Entry("asked", "A", opens="a")]))
+        asked = one.appending("prices", [Entry("asked", "A", opens="a")])
+        [outcome], _ = end.enter_context(asked)
         assert outcome.record is not None
         assert other.read("prices", 0) == [], "what is not durable is not seen"
         for store in (one, other):
@@ -242,7 +243,7 @@ def test_one_appends_at_a_time_and_any_thread_ends_it(tmp_path: Path) -> None:
         thread.start()
         thread.join()
         assert other.read("prices", 0) == [outcome.record]
-        with other.appending("prices", [Entry("told", "T", closes="a")]) as [told]:
+        with other.appending("prices", [Entry("told", "T", closes="a")]) as ([told], _):
             assert told.refused is None
         with pytest.raises(ZeroDivisionError), one.appending("prices", [Entry("asked", "C")]):
             raise ZeroDivisionError
@@ -267,7 +268,7 @@ def test_a_full_disk_is_said_changes_nothing_and_passes(tmp_path: Path) -> None:
         assert appended > 10
         assert store.experiment("shop").head == len(store.read("shop", 0)) == appended
         os.remove(sys.argv[1] + "/ballast")
-        assert store.append("shop", [Entry("asked", "", opens="more")])[0].refused is None
+        assert store.append("shop", [Entry("asked", "", opens="more")]).outcomes[0].refused is None
         print(appended)
     """
     script = tmp_path / "fill.py"
@@ -419,7 +420,7 @@ def test_a_connection_that_cannot_be_used_is_let_go(
                 ):
                     pass
         assert len(closed) == 3
-        with store.appending("prices", [Entry("a", "{}")]) as [outcome]:
+        with store.appending("prices", [Entry("a", "{}")]) as ([outcome], _):
             assert outcome.refused is None
 
 

@@ -99,7 +99,7 @@ def _begin_with(store: Store, name: str, kept: Snapshot) -> None:
         while True:
             head = store.experiment(name).head
             pinned(name, began(store, name))
-            if store.append(name, [entry], onto=head)[0].refused is None:
+            if store.append(name, [entry], onto=head).outcomes[0].refused is None:
                 return
 
 

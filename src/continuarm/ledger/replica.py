@@ -65,12 +65,18 @@ class Replica:
         """
         self._mend()
         records = self.store.read(self.name, self.position, most)
-        if records and records[0].position != self.position + 1:  # what was before is erased
-            self._load()
-            records = self.store.read(self.name, self.position, most)
-        for record in records:
-            self._fold(record)
+        self.fold_read(records)
         return len(records) == most
+
+    def fold_read(self, records: list[Record]) -> None:
+        """Fold records that were read after its position; some may be folded by now."""
+        self._mend()
+        new = [record for record in records if record.position > self.position]
+        if new and new[0].position != self.position + 1:  # what was before is erased
+            self._load()
+            new = self.store.read(self.name, self.position)
+        for record in new:
+            self._fold(record)
 
     def _mend(self) -> None:
         if not self._is_whole:  # a signal came between a record and its position

@@ -40,7 +40,7 @@ def upgrade(store: Store, name: str) -> Upgraded | None:
             position = _folded(store, name, life, position)
             kept = store.keep(name, snapshot_of(life, position))
             entry = entry_of_beginning(kept, position + 1)
-            [outcome] = store.append(name, [entry], onto=position)
+            [outcome], _ = store.append(name, [entry], onto=position)
             if outcome.refused is None:
                 return Upgraded(beginning.version, position, position - first.position)
             if began(store, name) != beginning:

@@ -8,6 +8,7 @@ __all__ = [
     "KEY_TAKEN",
     "MOVED_ON",
     "NEVER_ASKED",
+    "Appended",
     "Entry",
     "Experiment",
     "Outcome",
@@ -85,6 +86,17 @@ class Outcome(NamedTuple):
 
     refused: str | None
     record: Record | None
+
+
+class Appended(NamedTuple):
+    """What became of a group, and how far its ledger goes now, also if all of it was refused.
+
+    outcomes : one for each entry, in order.
+    head : the position of the ledger's newest entry.
+    """
+
+    outcomes: list[Outcome]
+    head: int
 
 
 class Snapshot(NamedTuple):

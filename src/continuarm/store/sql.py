@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Any, Protocol, TypeVar
 
 from continuarm.store.protocol import MOST_READ
-from continuarm.store.records import Entry, Experiment, Outcome, Record, Snapshot, Token
+from continuarm.store.records import Appended, Entry, Experiment, Record, Snapshot, Token
 from continuarm.store.rules import (
     adoptable,
     appendable,
@@ -152,14 +152,14 @@ class SqlStore:
                 "UPDATE experiments SET archived = ? WHERE number = ?", int(archived), number
             )
 
-    def append(self, name: str, group: Sequence[Entry], onto: int | None = None) -> list[Outcome]:
+    def append(self, name: str, group: Sequence[Entry], onto: int | None = None) -> Appended:
         """See `Store`."""
         storable_group(group)
         with self.database.writing() as session:
             return self._append(session, name, group, onto)
 
     @contextmanager
-    def appending(self, name: str, group: Sequence[Entry]) -> Iterator[list[Outcome]]:
+    def appending(self, name: str, group: Sequence[Entry]) -> Iterator[Appended]:
         """See `Store`."""
         storable_group(group)
         with self.database.writing_now() as session:
@@ -167,7 +167,7 @@ class SqlStore:
 
     def _append(
         self, session: Session, name: str, group: Sequence[Entry], onto: int | None
-    ) -> list[Outcome]:
+    ) -> Appended:
         number, experiment = self._found(session, name, self.database.locking)
         appendable(experiment)
         now = max(experiment.time, self.database.clock(session) + experiment.clock_offset)
@@ -176,7 +176,7 @@ class SqlStore:
         added = [o.record for o in outcomes if o.refused is None and o.record is not None]
         if added:
             self._write(session, number, added)
-        return outcomes
+        return Appended(outcomes, experiment.head + len(added))
 
     def _known(self, session: Session, number: int, group: Sequence[Entry]) -> Known:
         """The records that the entries of a group may meet."""
@@ -217,14 +217,13 @@ class SqlStore:
         with self.database.reading() as session:
             return self.database.clock(session)
 
-    def set_clock(self, name: str, entry: Entry, offset: float) -> Outcome:
+    def set_clock(self, name: str, entry: Entry, offset: float) -> Appended:
         """See `Store`."""
         storable_group([entry])
         with self.database.writing() as session:
             number, _ = self._found(session, name, self.database.locking)
             session.run("UPDATE experiments SET clock_offset = ? WHERE number = ?", offset, number)
-            [outcome] = self._append(session, name, [entry], None)
-            return outcome
+            return self._append(session, name, [entry], None)
 
     def read(self, name: str, after: int, most: int = MOST_READ) -> list[Record]:
         """See `Store`."""
