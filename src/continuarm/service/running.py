@@ -105,6 +105,8 @@ class Running:
     def follow(self, head: int, at: float) -> None:
         """Fold what was appended up to a head, which was known at a time."""
         self._head = max(self._head, head)
+        if head < self.replica.position:  # as of then, or a failover has cut the ledger back
+            self.gate.alone(self.replica.fold_some, AT_ONCE)
         while self.replica.position < head and self.gate.alone(self.replica.fold_some, AT_ONCE):
             pass
         self.current_at = max(self.current_at, at)
