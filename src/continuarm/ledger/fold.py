@@ -6,8 +6,10 @@ policy may have been overtaken, as a freeze of a bin that has split since: then 
 every process alike.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 
+from continuarm.core.state import SERIALS
 from continuarm.errors import ContinuarmError
 from continuarm.ledger.entries import (
     BEGAN,
@@ -22,9 +24,10 @@ from continuarm.ledger.entries import (
 from continuarm.live import checked_events
 from continuarm.live.events import Asked, Event, Forgotten, Told
 from continuarm.live.life import Life
+from continuarm.store.protocol import MOST_READ, Store
 from continuarm.store.records import Record
 
-__all__ = ["fold"]
+__all__ = ["fold", "fold_until"]
 
 new = tuple.__new__  # of a NamedTuple: twice as fast
 
@@ -43,7 +46,7 @@ def fold(life: Life, record: Record, event: Event | None = None) -> None:
         event = _read(life, record, at) if event is None else event
         if isinstance(event, Asked):
             event = event if event.at == at else new(Asked, (*event[:3], at, *event[4:]))
-            life.ask(event, life.seat_of(event))
+            life.ask(_of_this_life(life, event), life.seat_of(event))
         elif isinstance(event, Told | Forgotten):
             life.apply(event)
         else:
@@ -53,6 +56,33 @@ def fold(life: Life, record: Record, event: Event | None = None) -> None:
     life.now = max(life.now, at)
     _release(life)
     life.count_closed()
+
+
+def fold_until(
+    store: Store,
+    name: str,
+    life: Life,
+    position: int,
+    until: int | None = None,
+    folding: Callable[[Life, Record], None] = fold,
+) -> int:
+    """Fold the records after a position, up to another or to the newest; the last one's."""
+    while until is None or position < until:
+        most = MOST_READ if until is None else min(MOST_READ, until - position)
+        records = store.read(name, position, most)
+        if not records:
+            return position
+        for record in records:
+            folding(life, record)
+            position = record.position
+    return position
+
+
+def _of_this_life(life: Life, event: Asked) -> Asked:
+    """A decision; a bin that was made by another version's code, and not here, counts as none."""
+    if event.bin and event.bin > life.model.state.counts[SERIALS]:
+        return event._replace(bin=0)
+    return event
 
 
 def _read(life: Life, record: Record, at: float) -> Event:

@@ -141,9 +141,10 @@ class _Health:
         usual = gc.get_threshold()
         gc.set_threshold(GARBAGE, *usual[1:])
         self._has_begun = True
-        clock = asyncio.create_task(self._pass_time())
+        tasks = [asyncio.create_task(work()) for work in (self._pass_time, self._look_after)]
         yield
-        clock.cancel()
+        for task in tasks:
+            task.cancel()
         self._door.close()
         await asyncio.to_thread(self._experiments.close)
         self._lines.flush()
@@ -153,12 +154,15 @@ class _Health:
     async def _pass_time(self) -> None:
         while True:
             await asyncio.sleep(TICK)
-            with suppress(ContinuarmError):  # the store does not answer: the next look is soon
-                if self._experiments.refused:  # until somebody takes them over
-                    await asyncio.to_thread(self._experiments.open_all)
             for running in self._experiments.all_running():
                 with suppress(ContinuarmError):  # one that is archived holds up no other
                     await running.pass_time()
+
+    async def _look_after(self) -> None:
+        """Apart from the clock: to open an experiment may take long."""
+        while True:
+            await asyncio.sleep(TICK)
+            await asyncio.to_thread(self._experiments.look_after)
 
     async def alive(self, request: HttpRequest) -> Response:
         return answered({"alive": True})
@@ -167,9 +171,11 @@ class _Health:
         running = self._experiments.all_running()
         late = [one.name for one in running if one.is_behind]
         differ = [one.replica.differs for one in running if one.replica.differs is not None]
-        differ += self._experiments.refused.values()
-        fit = self._has_begun and not late and not differ
-        return answered({"ready": fit, "behind": late, "differ": differ}, 200 if fit else 503)
+        held = {name: one.reason for name, one in self._experiments.quarantined.items()}
+        serves = any(not one.is_behind and one.replica.differs is None for one in running)
+        fit = self._has_begun and (serves or not (running or held))
+        found = {"ready": fit, "behind": late, "differ": differ, "quarantined": held}
+        return answered(found, 200 if fit else 503)
 
     async def counted(self, request: HttpRequest) -> Response:
         content = await asyncio.to_thread(self._metrics.text)

@@ -106,6 +106,8 @@ class Running:
     def follow(self, head: int, at: float) -> None:
         """Fold what was appended up to a head, which was known at a time."""
         self._head = max(self._head, head)
+        if head < self.replica.position:  # as of then, or a failover has cut the ledger back
+            self._fold(self._read(AT_ONCE))
         while self.replica.position < head and self._fold(self._read(AT_ONCE)):
             pass
         self.current_at = max(self.current_at, at)
@@ -113,12 +115,11 @@ class Running:
 
     def _read(self, most: int) -> list[Record]:
         """The next records; while the store is waited for, nobody is kept from the state."""
-        return self.store.read(self.name, self.replica.position, most)
+        return self.replica.read_next(most)
 
     def _fold(self, records: list[Record]) -> bool:
-        """Fold records; whether there were any."""
-        self.gate.alone(self.replica.fold_read, records)
-        return bool(records)
+        """Fold records; whether any of them were new."""
+        return self.gate.alone(self.replica.fold_read, records) > 0
 
     def close(self) -> None:
         """Follow no more."""
