@@ -16,6 +16,7 @@ from starlette.routing import Route
 from continuarm.errors import ContinuarmError
 from continuarm.service import page
 from continuarm.service.browsers import Browsers
+from continuarm.service.connections import Connection
 from continuarm.service.deciding import Deciding
 from continuarm.service.experiments import Experiments
 from continuarm.service.happening import Happening
@@ -28,8 +29,8 @@ from continuarm.service.http import (
     answered,
     encode,
     failed,
-    to_standard_error,
 )
+from continuarm.service.log import standard_error
 from continuarm.service.looking import Looking
 from continuarm.service.metrics import Metrics
 from continuarm.service.operations import openapi
@@ -53,7 +54,7 @@ def application(
     experiments: Experiments,
     *,
     rate: float = MOST_A_SECOND,
-    log: Log = to_standard_error,
+    log: Log = standard_error,
     log_contexts: bool = False,
     origins: Sequence[str] = (),
     public: bool = False,
@@ -67,7 +68,11 @@ def application(
     """
     said = Said(experiments)
     door, metrics = Doorkeeper(experiments.store, rate, public=public), Metrics(experiments)
-    metrics.counts["token_reads_failed"] = lambda: door.failures
+    metrics.counts |= {
+        "token_reads_failed": lambda: door.failures,
+        "log_lines_dropped": lambda: standard_error.dropped,
+        "connections_cut": Connection.cut.total,
+    }
     deciding = Deciding(experiments).operations(ONE)
     operations = [
         *deciding,
@@ -148,6 +153,7 @@ class _Health:
         self._door.close()
         await asyncio.to_thread(self._experiments.close)
         self._lines.flush()
+        await asyncio.to_thread(standard_error.flush)
         gc.set_threshold(*usual)
         gc.unfreeze()
 
