@@ -17,7 +17,9 @@ from continuarm.live import state
 __all__ = ["NONE", "ROUNDING", "Difference", "between_numbers", "between_states"]
 
 ROUNDING: Final = 1e-6  # up to here a difference is one of rounding
-NOISE = 1e-9  # of the largest number of its row: what is smaller may be all rounding
+# of the largest number of a row and of a column: what is smaller may be all rounding, as what is
+# left of a sum that passes zero
+OF_ROW, OF_COLUMN = 1e-7, 1e-3
 WHOLE = 2.0**40  # up to here a number without a fraction counts something
 COMPUTED_NODES = ("EvidenceTree",)  # other partitions keep whole numbers in the bits of floats
 EXACT = ("counts", "key", "seats", "numbers", "bins", "asked_per_bin", "theirs", "at")
@@ -101,8 +103,7 @@ def between_arrays(
 def between_numbers(one: Array, other: Array, where: str, scale: Any = None) -> Difference:
     """The largest relative difference between numbers, and its place.
 
-    A number is as large as it is, and at least a billionth of the largest of its row: what is left
-    of a sum that cancels out is rounding and nothing else.
+    A number counts as at least a small part of the largest of its row and of its column.
 
     scale : how large numbers are, if that is known.
     """
@@ -110,9 +111,8 @@ def between_numbers(one: Array, other: Array, where: str, scale: Any = None) -> 
         return NONE
     with np.errstate(over="ignore", invalid="ignore"):
         sizes = np.maximum(np.abs(one), np.abs(other))
-        noise = NOISE * sizes.max(axis=-1, keepdims=True)
         apart = np.abs(one - other)
-        relative = apart / (np.maximum(sizes, noise) if scale is None else scale)
+        relative = apart / (_at_least(sizes) if scale is None else scale)
     counted = (sizes < WHOLE) & (one == np.floor(one)) & (other == np.floor(other))
     same = one.view(np.int64) == other.view(np.int64)
     relative = np.where(same | (apart == 0.0), 0.0, np.where(counted, np.inf, relative))
@@ -120,6 +120,14 @@ def between_numbers(one: Array, other: Array, where: str, scale: Any = None) -> 
     place = np.unravel_index(int(relative.argmax()), relative.shape)
     size = float(relative[place])
     return Difference(size, _place(where, place)) if size > 0.0 else NONE
+
+
+def _at_least(sizes: Array) -> Array:
+    """How large numbers count as."""
+    found: Array = np.maximum(sizes, OF_ROW * sizes.max(axis=-1, keepdims=True))
+    if sizes.ndim > 1:
+        found = np.maximum(found, OF_COLUMN * sizes.max(axis=0))
+    return found
 
 
 def _place(where: str, place: Any) -> str:
