@@ -119,7 +119,13 @@ class Replica:
                 own = self._made.popleft()
             except IndexError:  # two threads may keep them at once
                 return
-            self._compare(own, self.store.keep(self.name, own))
+            try:
+                kept = self.store.keep(self.name, own)
+            except BaseException:
+                if not self._made:  # it is kept with the next try; there need not be many
+                    self._made.appendleft(own)
+                raise
+            self._compare(own, kept)
 
     @property
     def _is_worth_a_snapshot(self) -> bool:

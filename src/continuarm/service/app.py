@@ -2,8 +2,8 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from starlette.applications import Starlette
@@ -13,7 +13,8 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 from starlette.routing import Route
 
-from continuarm.errors import ContinuarmError
+from continuarm.background import Task, every, heard
+from continuarm.errors import ExperimentConflictError
 from continuarm.service import page
 from continuarm.service.browsers import Browsers
 from continuarm.service.deciding import Deciding
@@ -137,24 +138,46 @@ class _Health:
         usual = gc.get_threshold()
         gc.set_threshold(GARBAGE, *usual[1:])
         self._has_begun = True
-        clock = asyncio.create_task(self._pass_time())
-        yield
-        clock.cancel()
+        with heard(self._say_from(asyncio.get_running_loop())):
+            tasks = [
+                asyncio.create_task(every(TICK, Task(name), work))
+                for name, work in (
+                    ("tokens", self._look_at_tokens),
+                    ("opening", self._open_refused),
+                    ("clock", self._pass_time),
+                )
+            ]
+            yield
+            for task in tasks:
+                task.cancel()
         await asyncio.to_thread(self._experiments.close)
         self._lines.flush()
         gc.set_threshold(*usual)
         gc.unfreeze()
 
+    def _say_from(self, loop: asyncio.AbstractEventLoop) -> Callable[[str], None]:
+        """What writes a line of log, for any thread to call."""
+
+        def say(text: str) -> None:
+            loop.call_soon_threadsafe(self._lines.add, {"background": text})
+
+        return say
+
+    async def _look_at_tokens(self) -> None:
+        await asyncio.to_thread(self._door.look)
+
+    async def _open_refused(self) -> None:
+        """Until somebody takes them over."""
+        if self._experiments.refused:
+            await asyncio.to_thread(self._experiments.open_all)
+
     async def _pass_time(self) -> None:
-        while True:
-            await asyncio.sleep(TICK)
-            with suppress(ContinuarmError):  # the store does not answer: the next look is soon
-                await asyncio.to_thread(self._door.look)
-                if self._experiments.refused:  # until somebody takes them over
-                    await asyncio.to_thread(self._experiments.open_all)
-            for running in self._experiments.all_running():
-                with suppress(ContinuarmError):  # one that is archived holds up no other
-                    await running.pass_time()
+        """In all experiments; one that fails, or was archived meanwhile, holds up no other."""
+        running = self._experiments.all_running()
+        passed = (one.pass_time() for one in running)
+        for error in await asyncio.gather(*passed, return_exceptions=True):
+            if error is not None and not isinstance(error, ExperimentConflictError):
+                raise error
 
     async def alive(self, request: HttpRequest) -> Response:
         return answered({"alive": True})

@@ -4,6 +4,7 @@ import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
 
+from continuarm.background import counted
 from continuarm.service.experiments import Experiments
 from continuarm.service.http import Answered
 
@@ -37,7 +38,8 @@ class Metrics:
 
     def text(self) -> str:
         """All of it."""
-        return "\n".join([*self._of_requests(), *self._of_experiments()]) + "\n"
+        lines = [*self._of_requests(), *self._of_tasks(), *self._of_experiments()]
+        return "\n".join(lines) + "\n"
 
     def _of_requests(self) -> list[str]:
         lines = ["# TYPE continuarm_requests_total counter"]
@@ -56,6 +58,11 @@ class Metrics:
             lines.append(f'continuarm_request_seconds_sum{{verb="{verb}"}} {seconds:.6f}')
             lines.append(f'continuarm_request_seconds_count{{verb="{verb}"}} {total}')
         return lines
+
+    def _of_tasks(self) -> list[str]:
+        name = "continuarm_background_errors_total"
+        found = (f'{name}{{task="{task}"}} {count}' for task, count in sorted(counted().items()))
+        return [f"# TYPE {name} counter", *found]
 
     def _of_experiments(self) -> list[str]:
         numbers: dict[str, list[str]] = {}
