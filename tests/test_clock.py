@@ -28,7 +28,7 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = START
         place = "continuarm.store.sqlite.SqliteDatabase.clock"
-        monkeypatch.setattr(place, staticmethod(lambda session: self.now))
+        monkeypatch.setattr(place, staticmethod(lambda session: lambda: self.now))
 
 
 @pytest.fixture

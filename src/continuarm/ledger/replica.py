@@ -202,8 +202,15 @@ class Replica:
                 own, record = self._made.popleft()
             except IndexError:  # two threads may keep them at once
                 return
-            if self.differs is None and self._is_there(record):
-                self._compare(own, self.store.keep(self.name, own))
+            if self.differs is not None or not self._is_there(record):
+                continue
+            try:
+                kept = self.store.keep(self.name, own)
+            except BaseException:
+                if not self._made:  # it is kept with the next try; there need not be many
+                    self._made.appendleft((own, record))
+                raise
+            self._compare(own, kept)
 
     def _is_there(self, record: Record) -> bool:
         """Whether a record is still in the ledger, and no failover has lost it."""

@@ -2,8 +2,8 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from starlette.applications import Starlette
@@ -13,7 +13,8 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 from starlette.routing import Route
 
-from continuarm.errors import ContinuarmError
+from continuarm.background import Task, every, heard
+from continuarm.errors import ExperimentConflictError
 from continuarm.service import page
 from continuarm.service.browsers import Browsers
 from continuarm.service.connections import Connection
@@ -69,7 +70,6 @@ def application(
     said = Said(experiments)
     door, metrics = Doorkeeper(experiments.store, rate, public=public), Metrics(experiments)
     metrics.counts |= {
-        "token_reads_failed": lambda: door.failures,
         "log_lines_dropped": lambda: standard_error.dropped,
         "connections_cut": Connection.cut.total,
     }
@@ -146,10 +146,17 @@ class _Health:
         usual = gc.get_threshold()
         gc.set_threshold(GARBAGE, *usual[1:])
         self._has_begun = True
-        tasks = [asyncio.create_task(work()) for work in (self._pass_time, self._look_after)]
-        yield
-        for task in tasks:
-            task.cancel()
+        with heard(self._say_from(asyncio.get_running_loop())):
+            tasks = [
+                asyncio.create_task(every(TICK, Task(name), work))
+                for name, work in (
+                    ("opening", self._look_after),
+                    ("clock", self._pass_time),
+                )
+            ]
+            yield
+            for task in tasks:
+                task.cancel()
         self._door.close()
         await asyncio.to_thread(self._experiments.close)
         self._lines.flush()
@@ -157,18 +164,25 @@ class _Health:
         gc.set_threshold(*usual)
         gc.unfreeze()
 
+    def _say_from(self, loop: asyncio.AbstractEventLoop) -> Callable[[str], None]:
+        """What writes a line of log, for any thread to call."""
+
+        def say(text: str) -> None:
+            loop.call_soon_threadsafe(self._lines.add, {"background": text})
+
+        return say
+
     async def _pass_time(self) -> None:
-        while True:
-            await asyncio.sleep(TICK)
-            for running in self._experiments.all_running():
-                with suppress(ContinuarmError):  # one that is archived holds up no other
-                    await running.pass_time()
+        """In all experiments; one that fails, or was archived meanwhile, holds up no other."""
+        running = self._experiments.all_running()
+        passed = (one.pass_time() for one in running)
+        for error in await asyncio.gather(*passed, return_exceptions=True):
+            if error is not None and not isinstance(error, ExperimentConflictError):
+                raise error
 
     async def _look_after(self) -> None:
         """Apart from the clock: to open an experiment may take long."""
-        while True:
-            await asyncio.sleep(TICK)
-            await asyncio.to_thread(self._experiments.look_after)
+        await asyncio.to_thread(self._experiments.look_after)
 
     async def alive(self, request: HttpRequest) -> Response:
         return answered({"alive": True})

@@ -5,6 +5,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable
 
+from continuarm.background import counted
 from continuarm.service.experiments import Experiments
 from continuarm.service.http import Answered
 
@@ -42,6 +43,7 @@ class Metrics:
         parts = (
             self._of_requests(),
             self._of_process(),
+            self._of_tasks(),
             self._of_experiments(),
             self._of_troubles(),
         )
@@ -83,6 +85,11 @@ class Metrics:
         lines.append("# TYPE continuarm_states_rounded_total counter")
         lines += [_line("states_rounded_total", one.name, one.replica.rounded) for one in running]
         return lines
+
+    def _of_tasks(self) -> list[str]:
+        name = "continuarm_background_errors_total"
+        found = (f'{name}{{task="{task}"}} {count}' for task, count in sorted(counted().items()))
+        return [f"# TYPE {name} counter", *found]
 
     def _of_experiments(self) -> list[str]:
         numbers: dict[str, list[str]] = {}

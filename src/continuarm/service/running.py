@@ -10,6 +10,7 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
+from continuarm.background import Task
 from continuarm.core.compiling import Array
 from continuarm.errors import ContinuarmError, StoreError, UnavailableError
 from continuarm.ledger.desk import Desk, Written
@@ -94,6 +95,7 @@ class Running:
         self._head = self.replica.position  # of the ledger, as far as is known
         self.current_at, self.is_closed = time.monotonic(), False
         self._appending, self._disk_is_quick = False, False
+        self._keeping = Task("snapshots", name)
         self._seen: object = None  # of the store, when nothing was left to be folded
         self._helpers, self._are_own = helpers or Helpers(store), helpers is None
         self._helpers.follower.add(self)
@@ -111,7 +113,7 @@ class Running:
         while self.replica.position < head and self._fold(self._read(AT_ONCE)):
             pass
         self.current_at = max(self.current_at, at)
-        self.replica.keep_snapshots()
+        self._keep_snapshots()
 
     def _read(self, most: int) -> list[Record]:
         """The next records; while the store is waited for, nobody is kept from the state."""
@@ -264,7 +266,7 @@ class Running:
             self.gate.alone(self.replica.fold_own, zip(outcomes, events, strict=True))
             if self.replica.position >= head:  # also where all of it was refused
                 self.current_at = began
-        if self.replica.has_snapshots:
+        if self.replica.has_snapshots and self._keeping.is_due:
             self._helpers.writers.submit(self._keep_snapshots)  # nobody waits for them
         return outcomes
 
@@ -280,8 +282,9 @@ class Running:
             await asyncio.sleep(0.0)
 
     def _keep_snapshots(self) -> None:
-        with suppress(StoreError):  # the next one is soon
-            self.replica.keep_snapshots()
+        if self._keeping.is_due:
+            with self._keeping.surviving():
+                self.replica.keep_snapshots()
 
     async def _appended(self, group: list[Entry]) -> Appended:
         """Have a group appended; the event loop waits for nobody, nor long for the disk.
