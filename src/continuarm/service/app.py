@@ -17,6 +17,7 @@ from continuarm.background import Task, every, heard
 from continuarm.errors import ExperimentConflictError
 from continuarm.service import page
 from continuarm.service.browsers import Browsers
+from continuarm.service.clock import ClockWatch
 from continuarm.service.connections import Connection
 from continuarm.service.deciding import Deciding
 from continuarm.service.experiments import Experiments
@@ -67,8 +68,9 @@ def application(
     origins : of pages of others that may ask, and read answers.
     public : whether other machines may reach it: without tokens nobody is let in then.
     """
-    said = Said(experiments)
-    door, metrics = Doorkeeper(experiments.store, rate, public=public), Metrics(experiments)
+    watch = ClockWatch(experiments.store)
+    said, metrics = Said(experiments, watch), Metrics(experiments, watch)
+    door = Doorkeeper(experiments.store, rate, public=public)
     metrics.counts |= {
         "log_lines_dropped": lambda: standard_error.dropped,
         "connections_cut": Connection.cut.total,
@@ -126,6 +128,7 @@ class _Health:
     ) -> None:
         self._experiments, self._door = experiments, door
         self._metrics, self._lines, self._page = metrics, lines, page
+        self._watch = metrics.watch
         self._has_begun = False
 
     def routes(self) -> list[Route]:
@@ -151,7 +154,8 @@ class _Health:
                 asyncio.create_task(every(TICK, Task(name), work))
                 for name, work in (
                     ("opening", self._look_after),
-                    ("clock", self._pass_time),
+                    ("expiry", self._pass_time),
+                    ("clock", self._look_at_clock),
                 )
             ]
             yield
@@ -180,6 +184,9 @@ class _Health:
             if error is not None and not isinstance(error, ExperimentConflictError):
                 raise error
 
+    async def _look_at_clock(self) -> None:
+        await asyncio.to_thread(self._watch.look)
+
     async def _look_after(self) -> None:
         """Apart from the clock: to open an experiment may take long."""
         await asyncio.to_thread(self._experiments.look_after)
@@ -195,7 +202,8 @@ class _Health:
         serves = any(not one.is_behind and one.replica.differs is None for one in running)
         fit = self._has_begun and (serves or not (running or held))
         found = {"ready": fit, "behind": late, "differ": differ, "quarantined": held}
-        return answered(found, 200 if fit else 503)
+        alarms = self._watch.alarms(running)
+        return answered({**found, "alarms": alarms}, 200 if fit else 503)
 
     async def counted(self, request: HttpRequest) -> Response:
         content = await asyncio.to_thread(self._metrics.text)
