@@ -62,7 +62,8 @@ def ended(running: subprocess.Popen[str]) -> None:
 
 
 def append(store: Store, decision: str) -> None:
-    assert store.append("prices", [Entry("asked", "x" * 2000, opens=decision)])[0].refused is None
+    [outcome] = store.append("prices", [Entry("asked", "x" * 2000, opens=decision)]).outcomes
+    assert outcome.refused is None
 
 
 def log_of(path: Path) -> Path:
