@@ -4,15 +4,18 @@ A transaction that appends locks its experiment's row first. So positions are gi
 visible in one order, while other experiments go on.
 """
 
+import os
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from threading import Condition, Thread
+from threading import Condition, Lock, Thread
 from typing import Any
+from weakref import WeakSet
 
 from continuarm.errors import MissingExtraError, StoreError, UnavailableError
 from continuarm.store import schema
 from continuarm.store.addresses import without_password
+from continuarm.store.immortal import keep_for_ever
 from continuarm.store.sql import Row, Session
 
 try:
@@ -72,19 +75,47 @@ class PostgresqlDatabase:
 
     def __init__(self, address: str, *, make: bool = True) -> None:
         self._address, self.where = address, without_password(address)
-        self._heard, self._marks, self._closed = Condition(), 0, False
-        self._pool: ConnectionPool[Any] = ConnectionPool(
-            address, min_size=1, max_size=MOST_CONNECTIONS, timeout=PATIENCE, open=False
-        )
-        try:
-            with self._refusals():
-                with psycopg.connect(address, connect_timeout=int(PATIENCE)) as connection:
-                    self._migrate(_Session(connection), make)
+        self._marks, self._closed = 0, False
+        self._begin()
+        with self._refusals():
+            with psycopg.connect(address, connect_timeout=int(PATIENCE)) as connection:
+                self._migrate(_Session(connection), make)
+            self._start()
+        _all.add(self)
+
+    def _begin(self) -> None:
+        self._heard, self._starting = Condition(), Lock()
+        self._connected: WeakSet[psycopg.Connection[Any]] = WeakSet()
+        self._pool: ConnectionPool[Any] | None = None
+
+    def _start(self) -> ConnectionPool[Any]:
+        """The pool of this process, and one who listens."""
+        with self._starting:
+            if self._pool is None:
+                self._pool = ConnectionPool(
+                    self._address,
+                    min_size=1,
+                    max_size=MOST_CONNECTIONS,
+                    timeout=PATIENCE,
+                    open=False,
+                    configure=self._connected.add,
+                )
                 self._pool.open(wait=False)
-        except BaseException:
-            self.close()
-            raise
-        Thread(target=self._listen, name="continuarm-listener", daemon=True).start()
+                Thread(target=self._listen, name="continuarm-listener", daemon=True).start()
+            return self._pool
+
+    def forked(self) -> None:
+        """In a child process: the parent's sockets are its own, and threads are gone.
+
+        To close a connection would tell the database that the parent has gone. To keep its socket
+        would hide from the database that the parent has gone, when it has.
+        """
+        with open(os.devnull, "r+b", buffering=0) as nothing:
+            for connection in list(self._connected):
+                with suppress(psycopg.Error, OSError):
+                    os.dup2(nothing.fileno(), connection.fileno())
+        keep_for_ever(self._pool)
+        self._begin()
 
     @staticmethod
     def clock(session: Session) -> float:
@@ -123,7 +154,7 @@ class PostgresqlDatabase:
     @contextmanager
     def writing(self) -> Iterator[Session]:
         """A transaction."""
-        with self._refusals(), self._pool.connection() as connection:
+        with self._refusals(), (self._pool or self._start()).connection() as connection:
             yield _Session(connection)
 
     reading = writing_now = writing
@@ -138,6 +169,8 @@ class PostgresqlDatabase:
 
     def mark(self) -> int:
         """Another one when something was heard."""
+        if self._pool is None and not self._closed:
+            self._start()
         return self._marks
 
     def sleep(self, mark: int, seconds: float) -> None:
@@ -156,6 +189,7 @@ class PostgresqlDatabase:
         while not self._closed:
             with suppress(psycopg.Error):
                 with psycopg.connect(self._address, autocommit=True) as connection:
+                    self._connected.add(connection)
                     connection.execute("LISTEN continuarm")
                     while not self._closed:
                         for _ in connection.notifies(timeout=1.0, stop_after=1):
@@ -171,5 +205,18 @@ class PostgresqlDatabase:
     def close(self) -> None:
         """Let go of all connections."""
         self._closed = True
-        self._pool.close()
+        if self._pool is not None:
+            self._pool.close()
         self._wake()
+
+
+_all: WeakSet[PostgresqlDatabase] = WeakSet()
+
+
+def _in_child() -> None:
+    for database in list(_all):
+        database.forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
