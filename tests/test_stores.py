@@ -23,7 +23,7 @@ from continuarm.errors import (
     StoreError,
     UnavailableError,
 )
-from continuarm.store import Entry, Snapshot, Store, open_store, schema, sqlite
+from continuarm.store import Entry, Snapshot, Store, open_store, schema, sqlite, sqlite_connections
 from continuarm.store import postgresql as postgresql_store
 from continuarm.store.moving import read_lines, written_lines
 from continuarm.store.protocol import TurnTakenError
@@ -404,7 +404,7 @@ def test_a_connection_that_cannot_be_used_is_let_go(
 ) -> None:
     closed = list[bool]()
 
-    class Away(sqlite._Connection):
+    class Away(sqlite_connections.Connection):
         def execute(self, *_: object) -> sqlite3.Cursor:
             raise sqlite3.OperationalError("unable to open database file")
 
@@ -415,7 +415,7 @@ def test_a_connection_that_cannot_be_used_is_let_go(
     with closing(open_store(tmp_path / "shop.db")) as store:
         store.create("prices", "{}")
         with monkeypatch.context() as patch:
-            patch.setattr(sqlite, "_Connection", Away)
+            patch.setattr(sqlite_connections, "Connection", Away)
             for _ in range(3):
                 with (
                     pytest.raises(UnavailableError),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from threading import Condition, Lock, Thread
 from typing import Any
+from weakref import WeakSet
 
 import psycopg
 from psycopg_pool import PoolTimeout
@@ -90,6 +91,12 @@ class PostgresqlDatabase:
             except BaseException:
                 self.close()
                 raise
+        _all.add(self)
+
+    def forked(self) -> None:
+        """In a child process: the parent's connections are its own, and threads are gone."""
+        self._pool.abandon()
+        self._opening = Lock()
 
     def _limit(self) -> float:
         """Seconds that a statement may take."""
@@ -266,3 +273,15 @@ class PostgresqlDatabase:
 
 def _in_one_line(error: Exception) -> str:
     return " ".join(str(error).partition("\nLINE ")[0].split())
+
+
+_all: WeakSet[PostgresqlDatabase] = WeakSet()
+
+
+def _in_child() -> None:
+    for database in list(_all):
+        database.forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
