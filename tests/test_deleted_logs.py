@@ -62,8 +62,7 @@ def ended(running: subprocess.Popen[str]) -> None:
 
 
 def append(store: Store, decision: str) -> None:
-    entry = Entry("asked", "x" * 2000, opens=decision)
-    [outcome] = store.append("prices", [entry]).outcomes
+    [outcome] = store.append("prices", [Entry("asked", "x" * 2000, opens=decision)]).outcomes
     assert outcome.refused is None
 
 

@@ -60,8 +60,8 @@ class Connections:
 
     def __init__(self, address: str) -> None:
         self._address, self.is_closed = address, Event()
-        self._connected: WeakSet[Connection] = WeakSet()
         self._until: dict[Connection, float] = {}
+        self._made: WeakSet[Connection] = WeakSet()
         self._looking, self._trial, self._stands_still = Lock(), Lock(), False
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             address,
@@ -70,7 +70,7 @@ class Connections:
             min_size=1,
             max_size=MOST,
             reconnect_timeout=REPLACING,
-            configure=self._connected.add,
+            configure=self._made.add,
             open=False,
         )
         Thread(target=self._cut_late_ones, name="continuarm-deadlines", daemon=True).start()
@@ -83,7 +83,7 @@ class Connections:
     def new(self, patience: float | None = None) -> Iterator[Connection]:
         """One more connection; seconds for what is done in here, if they are limited."""
         with Connection.connect(self._address, autocommit=True) as connection:
-            self._connected.add(connection)
+            self._made.add(connection)
             with nullcontext() if patience is None else self.cutting(connection, patience):
                 yield connection
 
@@ -139,17 +139,17 @@ class Connections:
                         self._stands_still = True
                         _cut(connection)
 
-    def abandon(self) -> None:
-        """In a child process: leave the connections to the parent.
+    def leave_to_parent(self) -> None:
+        """In a child process: do nothing to them ever, and have none of their sockets.
 
-        To close one would tell the database that the parent has gone. To keep its socket would
-        hide from the database that the parent has gone, when it has.
+        To close one would tell PostgreSQL that the parent has gone. To keep its socket would hide
+        from PostgreSQL when the parent has gone. Locks may be held by threads that are not here.
         """
+        keep_for_ever(self)
         with open(os.devnull, "r+b", buffering=0) as nothing:
-            for connection in list(self._connected):
+            for connection in list(self._made):
                 with suppress(psycopg.Error, OSError):
                     os.dup2(nothing.fileno(), connection.fileno())
-        keep_for_ever(self)
 
     def close(self) -> None:
         """Let go of all connections."""

@@ -10,7 +10,7 @@ import sqlite3
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from continuarm.store.sqlite_connections import (
 __all__ = ["SqliteDatabase"]
 
 LOOK = 0.002  # seconds between two looks whether something was appended
+PRIVATE = 0o600
 READ, WRITE = "BEGIN", "BEGIN IMMEDIATE"
 WORDS = {
     "identity": "INTEGER PRIMARY KEY",
@@ -103,6 +104,7 @@ class SqliteDatabase:
             raise StoreError(f"the folder of a store must be there, but {self.path.parent} is not")
         if not make and not (self.path.exists() and self.path.stat().st_size):
             raise schema.missing(str(self.path))
+        self._make_private()
         self._connections = Connections(self.path)
         self._end = weakref.finalize(self, self._connections.close)
         try:
@@ -110,6 +112,11 @@ class SqliteDatabase:
         except BaseException:
             self.close()
             raise
+
+    def _make_private(self) -> None:
+        """A new file is its owner's alone; SQLite gives the files beside it the same mode."""
+        with suppress(OSError):  # one that is there is not touched; SQLite says what is wrong
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE))
 
     @staticmethod
     def clock(session: Session) -> Callable[[], float]:
@@ -124,17 +131,26 @@ class SqliteDatabase:
     def _migrate(self, make: bool) -> None:
         if self.path.exists():
             with self.reading() as session:
-                if session.run("PRAGMA user_version") == [(schema.VERSION,)]:
+                if self._version(session, make) == schema.VERSION:
                     return
         with self.writing() as session:
-            [(found,)] = session.run("PRAGMA user_version")
-            if found == 0 and session.run("SELECT 1 FROM sqlite_master LIMIT 1"):
-                raise StoreError(f"a store must be a file of its own, but {self.path} is another")
-            if found == 0 and not make:
-                raise schema.missing(str(self.path))
+            found = self._version(session, make)
             for statement in schema.statements(found, str(self.path), WORDS):
                 session.run(statement)
             session.run(f"PRAGMA user_version = {schema.VERSION}")
+
+    def _version(self, session: Session, make: bool) -> int:
+        """That of the tables; 0: there are none yet. A file of others is refused."""
+        [(found,)] = session.run("PRAGMA user_version")
+        tables = [name for (name,) in session.run("SELECT name FROM sqlite_master")]
+        if tables and (found == 0 or "experiments" not in tables):
+            raise StoreError(
+                f"a store must be a file of its own, but {self.path} has the table {tables[0]!r} "
+                "of another"
+            )
+        if found == 0 and not make:
+            raise schema.missing(str(self.path))
+        return int(found)
 
     @contextmanager
     def _refusals(self) -> Iterator[None]:
