@@ -14,7 +14,7 @@ from weakref import WeakSet
 from continuarm.errors import BusyError
 from continuarm.strokes import insist
 
-__all__ = ["Gate", "keep_through_forks"]
+__all__ = ["Answer", "Gate", "keep_through_forks"]
 
 Answer = TypeVar("Answer")
 
