@@ -433,7 +433,9 @@ def load(path: str | os.PathLike[str]) -> Policy:
     try:
         name = checks.text("name", shell["name"])
         closed = shell["closed"]
-        tokens = [(checks.whole("id", first, 0), str(token)) for first, token in shell["tokens"]]
+        tokens = [
+            (checks.whole("id", first, 0, 2**128), str(token)) for first, token in shell["tokens"]
+        ]
     except (KeyError, TypeError, ValueError) as error:
         raise SavedFileError(f"a saved file must say its name and tokens, but {error}") from None
     life.open.closed.restore(closed)

@@ -2,8 +2,8 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from starlette.applications import Starlette
@@ -13,9 +13,11 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 from starlette.routing import Route
 
-from continuarm.errors import ContinuarmError
+from continuarm.background import Task, every, heard
+from continuarm.errors import ExperimentConflictError
 from continuarm.service import page
 from continuarm.service.browsers import Browsers
+from continuarm.service.clock import ClockWatch
 from continuarm.service.connections import Connection
 from continuarm.service.deciding import Deciding
 from continuarm.service.experiments import Experiments
@@ -68,12 +70,11 @@ def application(
     origins : of pages of others that may ask, and read answers.
     public : whether other machines may reach it: without tokens nobody is let in then.
     """
-    said, reads = Said(experiments), Reads()
-    door, metrics = Doorkeeper(experiments.store, rate, public=public), Metrics(experiments)
-    streams = Streams(door, lambda: experiments.is_stopping)
+    watch = ClockWatch(experiments.store)
+    said, metrics = Said(experiments, watch), Metrics(experiments, watch)
+    door = Doorkeeper(experiments.store, rate, public=public)
+    reads, streams = Reads(), Streams(door, lambda: experiments.is_stopping)
     metrics.counts |= {
-        "token_reads_failed": lambda: door.failures,
-        "stream_reads_failed": lambda: streams.failures,
         "reads_refused": lambda: reads.refused,
         "reads_ended": lambda: reads.ended,
         "log_lines_dropped": lambda: standard_error.dropped,
@@ -137,6 +138,7 @@ class _Health:
         self._experiments, self._door = experiments, door
         self._reads, self._streams = reads, streams
         self._metrics, self._lines, self._page = metrics, lines, page
+        self._watch = metrics.watch
         self._has_begun = False
 
     def routes(self) -> list[Route]:
@@ -157,9 +159,18 @@ class _Health:
         usual = gc.get_threshold()
         gc.set_threshold(GARBAGE, *usual[1:])
         self._has_begun = True
-        clock = asyncio.create_task(self._pass_time())
-        yield
-        clock.cancel()
+        with heard(self._say_from(asyncio.get_running_loop())):
+            tasks = [
+                asyncio.create_task(every(TICK, Task(name), work))
+                for name, work in (
+                    ("opening", self._look_after),
+                    ("expiry", self._pass_time),
+                    ("clock", self._look_at_clock),
+                )
+            ]
+            yield
+            for task in tasks:
+                task.cancel()
         self._door.close()
         self._reads.close()
         self._streams.close()
@@ -174,15 +185,28 @@ class _Health:
         self._experiments.stop()
         self._reads.stop()
 
+    def _say_from(self, loop: asyncio.AbstractEventLoop) -> Callable[[str], None]:
+        """What writes a line of log, for any thread to call."""
+
+        def say(text: str) -> None:
+            loop.call_soon_threadsafe(self._lines.add, {"background": text})
+
+        return say
+
     async def _pass_time(self) -> None:
-        while True:
-            await asyncio.sleep(TICK)
-            with suppress(ContinuarmError):  # the store does not answer: the next look is soon
-                if self._experiments.refused:  # until somebody takes them over
-                    await asyncio.to_thread(self._experiments.open_all)
-            for running in self._experiments.all_running():
-                with suppress(ContinuarmError):  # one that is archived holds up no other
-                    await running.pass_time()
+        """In all experiments; one that fails, or was archived meanwhile, holds up no other."""
+        running = self._experiments.all_running()
+        passed = (one.pass_time() for one in running)
+        for error in await asyncio.gather(*passed, return_exceptions=True):
+            if error is not None and not isinstance(error, ExperimentConflictError):
+                raise error
+
+    async def _look_at_clock(self) -> None:
+        await asyncio.to_thread(self._watch.look)
+
+    async def _look_after(self) -> None:
+        """Apart from the clock: to open an experiment may take long."""
+        await asyncio.to_thread(self._experiments.look_after)
 
     async def alive(self, request: HttpRequest) -> Response:
         return answered({"alive": True})
@@ -191,9 +215,12 @@ class _Health:
         running = self._experiments.all_running()
         late = [one.name for one in running if one.is_behind]
         differ = [one.replica.differs for one in running if one.replica.differs is not None]
-        differ += self._experiments.refused.values()
-        fit = self._has_begun and not late and not differ
-        return answered({"ready": fit, "behind": late, "differ": differ}, 200 if fit else 503)
+        held = {name: one.reason for name, one in self._experiments.quarantined.items()}
+        serves = any(not one.is_behind and one.replica.differs is None for one in running)
+        fit = self._has_begun and (serves or not (running or held))
+        found = {"ready": fit, "behind": late, "differ": differ, "quarantined": held}
+        alarms = self._watch.alarms(running)
+        return answered({**found, "alarms": alarms}, 200 if fit else 503)
 
     async def counted(self, request: HttpRequest) -> Response:
         content = await asyncio.to_thread(self._metrics.text)

@@ -1,9 +1,12 @@
 """Experiments: those of a store that this process has opened, and how one is made."""
 
 import asyncio
+import logging
 import re
+import time
+from contextlib import suppress
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import to_builtins
 from starlette.requests import Request as HttpRequest
@@ -15,6 +18,7 @@ from continuarm.errors import (
     SettingsError,
     StoreError,
     UnavailableError,
+    UnknownExperimentError,
 )
 from continuarm.ledger.shared import begun
 from continuarm.live.guarded import Changes
@@ -32,13 +36,32 @@ __all__ = ["Experiments", "changeable"]
 
 MOST = 1000  # experiments
 POLICIES = ("recommended", "static-kwsa", "adaptive-kwsa", "uniform-ucb")
+AGAIN, SELDOM = 2.0, 60.0  # seconds before one is tried again: at first, and at last
+LOG = logging.getLogger("continuarm")
+
+
+class Quarantined(NamedTuple):
+    """An experiment that cannot be opened, or not go on.
+
+    reason : in one line.
+    tries : to open it.
+    again : when the next one is due, by the monotonic clock.
+    """
+
+    reason: str
+    tries: int
+    again: float
 
 
 class Experiments:
     """The experiments of a store.
 
+    One that cannot be opened is quarantined: it is tried again from time to time, and no other
+    suffers.
+
     most : experiments, archived ones included.
     is_stopping : whether the process was told to end.
+    quarantined : by name.
     """
 
     def __init__(
@@ -52,7 +75,7 @@ class Experiments:
         self.store, self._lags, self._most = store, (max_lag, max_behind), most
         self.is_stopping = False
         self._running: dict[str, Running] = {}
-        self.refused: dict[str, str] = {}  # why one of the store does not run in here
+        self.quarantined: dict[str, Quarantined] = {}
         self._opening, self._helpers = Lock(), Helpers(store)
 
     def create(self, name: str, new: NewExperiment) -> bool:
@@ -71,8 +94,36 @@ class Experiments:
         """An experiment of the store, running."""
         with self._opening:
             if name not in self._running:
-                self._running[name] = Running(self.store, name, *self._lags, helpers=self._helpers)
+                held = self.quarantined.get(name)
+                if held is not None and time.monotonic() < held.again:
+                    raise StoreError(held.reason)
+                self._running[name] = self._opened(name)
+                self.quarantined.pop(name, None)
             return self._running[name]
+
+    def _opened(self, name: str) -> Running:
+        try:
+            return Running(self.store, name, *self._lags, helpers=self._helpers)
+        except UnknownExperimentError:
+            self.quarantined.pop(name, None)
+            raise
+        except Exception as error:
+            reason = self._quarantine(name, error)
+            if isinstance(error, UnavailableError):
+                raise
+            raise StoreError(reason) from None
+
+    def _quarantine(self, name: str, error: Exception) -> str:
+        """Let an experiment wait; the log has the whole error, and who asks gets one line."""
+        held = self.quarantined.get(name)
+        tries = 1 if held is None or isinstance(error, UnavailableError) else held.tries + 1
+        words = str(error) if isinstance(error, ContinuarmError) else repr(error)
+        reason = f"{name!r} cannot be served now: {' '.join(words.split())}"
+        if held is None or held.reason != reason:
+            LOG.error("%r is quarantined", name, exc_info=error)
+        wait = min(AGAIN * 2.0 ** (tries - 1), SELDOM)
+        self.quarantined[name] = Quarantined(reason, tries, time.monotonic() + wait)
+        return reason
 
     async def running(self, request: HttpRequest) -> Running:
         """That of a request's path."""
@@ -85,6 +136,7 @@ class Experiments:
         self.store.archive(name)
         with self._opening:
             gone = self._running.pop(name, None)
+            self.quarantined.pop(name, None)
         if gone is not None:
             gone.close()
 
@@ -93,17 +145,38 @@ class Experiments:
         return [one.name for one in self.store.experiments() if not one.archived]
 
     def open_all(self) -> None:
-        """Have all running that are not archived; one of another version holds up no other."""
-        refused: dict[str, str] = {}
+        """Have all running that are not archived; one that cannot be holds up no other."""
         for experiment in self.store.experiments():
             if not experiment.archived and experiment.head > 0:
-                try:
+                with suppress(ContinuarmError):
                     self.find(experiment.name)
-                except UnavailableError:
-                    raise
-                except StoreError as error:
-                    refused[experiment.name] = str(error)
-        self.refused = refused
+
+    def look_after(self) -> None:
+        """Quarantine what cannot go on, and try again to open what is due."""
+        for running in self.all_running():
+            if running.replica.is_broken:
+                self._close_broken(running)
+        for name, held in list(self.quarantined.items()):
+            if time.monotonic() >= held.again:
+                self._try_again(name)
+
+    def _try_again(self, name: str) -> None:
+        try:
+            if self.store.experiment(name).archived:
+                self.quarantined.pop(name, None)
+            else:
+                self.find(name)
+        except ContinuarmError:  # it waits longer
+            pass
+        except Exception as error:  # a defect of the store's, which ends no other's turn
+            self._quarantine(name, error)
+
+    def _close_broken(self, running: Running) -> None:
+        with self._opening:
+            if self._running.get(running.name) is running:
+                del self._running[running.name]
+                self._quarantine(running.name, StoreError(str(running.replica.differs)))
+        running.close()
 
     def stop(self) -> None:
         """Let nobody wait for what happens any more."""

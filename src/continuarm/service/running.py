@@ -10,6 +10,7 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
+from continuarm.background import Task
 from continuarm.core.compiling import Array
 from continuarm.errors import ContinuarmError, StoreError, UnavailableError
 from continuarm.ledger.desk import Desk, Written
@@ -23,12 +24,13 @@ from continuarm.service.fields import about
 from continuarm.service.following import Follower
 from continuarm.service.groups import Together
 from continuarm.store.protocol import Store, TurnTakenError
-from continuarm.store.records import Entry, Outcome
+from continuarm.store.records import Appended, Entry, Outcome, Record
 from continuarm.store.rules import storable
 
 __all__ = ["MAX_BEHIND", "Helpers", "Running"]
 
 QUIET = 0.005  # seconds after an append in which nobody need look for what others appended
+BUSY = 0.1  # the same while the next append is on its way: it may bring no news
 WRITERS = 8  # as many as a store in a database has connections
 MAX_BEHIND = 20_000  # events
 PATIENCE, TRY = 10.0, 0.002  # seconds that one waits to append, and at most between two tries
@@ -88,12 +90,12 @@ class Running:
         self.desk, self._together = Desk(self.replica), Together(self._settle)
         self.context, self.decision = self.desk.context, self.desk.decision
         self.clips = json.loads(store.experiment(name).settings).get("outside") == "clip"
-        self.desk.take_number()  # no request waits for the store's lock, nor for the compiler
-        self.desk.policy().warm_up()
+        self.desk.policy().warm_up()  # no request waits for the compiler
         self.replica.catch_up()
         self._head = self.replica.position  # of the ledger, as far as is known
         self.current_at, self.is_closed = time.monotonic(), False
         self._appending, self._disk_is_quick = False, False
+        self._keeping = Task("snapshots", name)
         self._seen: object = None  # of the store, when nothing was left to be folded
         self._helpers, self._are_own = helpers or Helpers(store), helpers is None
         self._helpers.follower.add(self)
@@ -101,15 +103,25 @@ class Running:
     @property
     def is_current(self) -> bool:
         """Whether this process appends now, or has just done so: who appends folds, too."""
-        return self._appending or time.monotonic() - self.current_at < QUIET
+        return self.lag < (BUSY if self._appending else QUIET)
 
     def follow(self, head: int, at: float) -> None:
         """Fold what was appended up to a head, which was known at a time."""
         self._head = max(self._head, head)
-        while self.replica.position < head and self.gate.alone(self.replica.fold_some, AT_ONCE):
+        if head < self.replica.position:  # as of then, or a failover has cut the ledger back
+            self._fold(self._read(AT_ONCE))
+        while self.replica.position < head and self._fold(self._read(AT_ONCE)):
             pass
         self.current_at = max(self.current_at, at)
-        self.replica.keep_snapshots()
+        self._keep_snapshots()
+
+    def _read(self, most: int) -> list[Record]:
+        """The next records; while the store is waited for, nobody is kept from the state."""
+        return self.replica.read_next(most)
+
+    def _fold(self, records: list[Record]) -> bool:
+        """Fold records; whether any of them were new."""
+        return self.gate.alone(self.replica.fold_read, records) > 0
 
     def close(self) -> None:
         """Follow no more."""
@@ -246,30 +258,35 @@ class Running:
 
     async def _append(self, written: list[Written]) -> list[Outcome]:
         began = time.monotonic()
-        outcomes = await self._appended([entry for entry, _ in written])
-        self._head = max([self._head, *(record.position for _, record in outcomes if record)])
+        outcomes, head = await self._appended([entry for entry, _ in written])
+        self._head = max(self._head, head)
         with suppress(StoreError):  # it is durable: who follows folds it later
-            await self._fold_before(outcomes)
+            await self._fold_before(outcomes, head)
             events = (event for _, event in written)
             self.gate.alone(self.replica.fold_own, zip(outcomes, events, strict=True))
-            if outcomes and outcomes[-1].refused is None:  # it was at the ledger's head
+            if self.replica.position >= head:  # also where all of it was refused
                 self.current_at = began
-        if self.replica.has_snapshots:
+        if self.replica.has_snapshots and self._keeping.is_due:
             self._helpers.writers.submit(self._keep_snapshots)  # nobody waits for them
         return outcomes
 
-    async def _fold_before(self, outcomes: list[Outcome]) -> None:
+    async def _fold_before(self, outcomes: list[Outcome], head: int) -> None:
         """Fold what others appended before this process did; requests come between."""
         own = [record.position for refused, record in outcomes if refused is None and record]
-        while own and self.replica.position + AT_ONCE < own[0]:
-            self.gate.alone(self.replica.fold_some, AT_ONCE)
+        last = own[0] - 1 if own else head
+        while (missing := last - self.replica.position) > 0:
+            read = partial(self._read, min(AT_ONCE, missing))
+            near = self.store.is_near
+            if not self._fold(read() if near else await _in(self._helpers.writers, read)):
+                return
             await asyncio.sleep(0.0)
 
     def _keep_snapshots(self) -> None:
-        with suppress(StoreError):  # the next one is soon
-            self.replica.keep_snapshots()
+        if self._keeping.is_due:
+            with self._keeping.surviving():
+                self.replica.keep_snapshots()
 
-    async def _appended(self, group: list[Entry]) -> list[Outcome]:
+    async def _appended(self, group: list[Entry]) -> Appended:
         """Have a group appended; the event loop waits for nobody, nor long for the disk.
 
         Where a store is near, statements are run at once: to hand one to a thread takes longer
@@ -277,14 +294,12 @@ class Running:
         the last time goes to a thread.
         """
         if not self.store.is_near:
-            outcomes: list[Outcome] = await _in(
-                self._helpers.writers, self.store.append, self.name, group
-            )
-            return outcomes
+            found: Appended = await _in(self._helpers.writers, self.store.append, self.name, group)
+            return found
         began, end = time.monotonic(), ExitStack()
         while True:
             try:
-                outcomes = end.enter_context(self.store.appending(self.name, group))
+                found = end.enter_context(self.store.appending(self.name, group))
                 break
             except TurnTakenError:
                 waited = time.monotonic() - began
@@ -297,7 +312,7 @@ class Running:
         else:
             await _in(self._helpers.ender, end.close)
         self._disk_is_quick = time.monotonic() - began < QUICK
-        return outcomes
+        return found
 
     def _made(self, wishes: list[Wish | Written]) -> tuple[list[Written], list[Any]]:
         """What is over its time, and for each wish what is to be appended, or why nothing is."""

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from continuarm.background import Task
 from continuarm.service.http import encode
 from continuarm.service.refusals import TooBusyError
 from continuarm.service.running import Running
@@ -64,7 +65,8 @@ class _Feed:
         self._first = self.position  # news begin after it
         self._news: deque[tuple[int, bytes]] = deque()
         self._joined: dict[int, bytes] = {}
-        self._task = asyncio.ensure_future(self._run())
+        self._task = Task("streams", running.name)
+        self._run_on = asyncio.ensure_future(self._run())  # what is not kept may be collected
 
     async def _run(self) -> None:
         told = looked = 0.0
@@ -76,15 +78,18 @@ class _Feed:
             if now - looked > DOOR:
                 looked = now
                 self._show_out()
-            if now - told > A_READER * len(self.readers) and self._has_news:
+            if now - told > self._rest and self._has_news:
                 told = now
-                try:
+                with self._task.surviving():
                     await self._tell()
-                except Exception:  # the store does not answer: the next look is soon
-                    self._streams.failures += 1
         self._streams.end(self._running)
         for reader in self.readers:
             reader.wake(to_end=True)
+
+    @property
+    def _rest(self) -> float:
+        """Seconds between two times of news."""
+        return max(A_READER * len(self.readers), self._task.pause)
 
     @property
     def _has_news(self) -> bool:
@@ -133,14 +138,13 @@ class Streams:
     """All streams of a process.
 
     thread : that looks into the store for all of them.
-    failures : looks that failed.
     """
 
     def __init__(self, door: Doorkeeper, is_stopping: Callable[[], bool]) -> None:
         self.door, self.is_stopping = door, is_stopping
         self._feeds: WeakKeyDictionary[Running, _Feed] = WeakKeyDictionary()
         self.thread = ThreadPoolExecutor(1, "stream")
-        self._count = self.failures = 0
+        self._count = 0
 
     def close(self) -> None:
         """Look no more."""

@@ -9,7 +9,7 @@ import os
 import random
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock, local
@@ -18,7 +18,7 @@ from typing import Any
 from continuarm.errors import StoreError, UnavailableError
 from continuarm.store import schema
 from continuarm.store.protocol import TurnTakenError
-from continuarm.store.sql import Row, Session
+from continuarm.store.sql import Row, Rows, Session
 
 __all__ = ["SqliteDatabase"]
 
@@ -44,6 +44,10 @@ class _Session:
 
     def run(self, statement: str, *given: Any) -> list[Row]:
         return self._connection.execute(statement, given).fetchall()
+
+    def send(self, statement: str, *given: Any) -> Rows:
+        rows = self.run(statement, *given)
+        return lambda: rows
 
     def run_many(self, statement: str, given: Iterable[Row]) -> None:
         self._connection.executemany(statement, given)
@@ -99,7 +103,7 @@ class SqliteDatabase:
 
     among = (
         "SELECT {columns} FROM json_each(?) AS listed "
-        "CROSS JOIN events ON {column} = listed.value WHERE experiment = ?"
+        "CROSS JOIN events ON {column} = listed.value WHERE experiment = {number}"
     )  # in this order: else all events may be looked through
     locking, is_near = "", True
 
@@ -122,9 +126,9 @@ class SqliteDatabase:
             raise
 
     @staticmethod
-    def clock(session: Session) -> float:
+    def clock(session: Session) -> Callable[[], float]:
         """That of the machine, which all writers are on."""
-        return time.time()
+        return time.time
 
     @staticmethod
     def listed(strings: list[str]) -> str:
@@ -269,13 +273,13 @@ class SqliteDatabase:
             time.sleep(random.uniform(0.2, 1.0) * TRY)
 
     @contextmanager
-    def reading(self) -> Iterator[Session]:
+    def reading(self, patience: float | None = None) -> Iterator[Session]:
         """A transaction that reads; it waits for nobody."""
         with self._transaction(READ) as session:
             yield session
 
     @contextmanager
-    def writing(self) -> Iterator[Session]:
+    def writing(self, patience: float | None = None) -> Iterator[Session]:
         """A transaction that writes."""
         with self._transaction(WRITE) as session:
             yield session
