@@ -14,7 +14,7 @@ from weakref import WeakSet
 from continuarm.errors import BusyError
 from continuarm.strokes import insist
 
-__all__ = ["AtFork", "Gate", "keep_through_forks", "while_gates_are_held"]
+__all__ = ["Answer", "AtFork", "Gate", "keep_through_forks", "while_gates_are_held"]
 
 Answer = TypeVar("Answer")
 

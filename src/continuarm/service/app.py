@@ -36,10 +36,12 @@ from continuarm.service.log import standard_error
 from continuarm.service.looking import Looking
 from continuarm.service.metrics import Metrics
 from continuarm.service.operations import openapi
+from continuarm.service.reads import Reads
 from continuarm.service.said import Said
 from continuarm.service.shortcuts import Shortcuts
 from continuarm.service.steering import Steering
 from continuarm.service.stopping import hear
+from continuarm.service.streams import Streams
 from continuarm.service.tokens import Doorkeeper
 
 __all__ = ["application"]
@@ -71,15 +73,18 @@ def application(
     watch = ClockWatch(experiments.store)
     said, metrics = Said(experiments, watch), Metrics(experiments, watch)
     door = Doorkeeper(experiments.store, rate, public=public)
+    reads, streams = Reads(), Streams(door, lambda: experiments.is_stopping)
     metrics.counts |= {
+        "reads_refused": lambda: reads.refused,
+        "reads_ended": lambda: reads.ended,
         "log_lines_dropped": lambda: standard_error.dropped,
         "connections_cut": Connection.cut.total,
     }
     deciding = Deciding(experiments).operations(ONE)
     operations = [
         *deciding,
-        *Looking(experiments, said).operations(MANY, ONE),
-        *Happening(experiments, door).operations(ONE),
+        *Looking(experiments, said, reads).operations(MANY, ONE),
+        *Happening(experiments, reads, streams).operations(ONE),
         *Steering(experiments, said).operations(ONE),
     ]
     lines = Lines(log, log_contexts)
@@ -89,7 +94,9 @@ def application(
         routes.append(Route(op.path, endpoint, methods=[op.method]))
         if op in deciding:
             quick[op.path.rpartition("/")[2]] = endpoint
-    health = _Health(experiments, door, metrics, lines, encode(openapi(operations)))
+    health = _Health(
+        experiments, door, reads, streams, metrics, lines, encode(openapi(operations))
+    )
     handlers: Any = {404: _unknown, 405: _unknown, 500: _unknown}
     app = Shortcuts(
         routes=[*routes, *page.routes(), *health.routes()],
@@ -122,11 +129,14 @@ class _Health:
         self,
         experiments: Experiments,
         door: Doorkeeper,
+        reads: Reads,
+        streams: Streams,
         metrics: Metrics,
         lines: Lines,
         page: bytes,
     ) -> None:
         self._experiments, self._door = experiments, door
+        self._reads, self._streams = reads, streams
         self._metrics, self._lines, self._page = metrics, lines, page
         self._watch = metrics.watch
         self._has_begun = False
@@ -142,7 +152,7 @@ class _Health:
     @asynccontextmanager
     async def life(self, app: Starlette) -> AsyncIterator[None]:
         """Open what there is, look after what is over its time, and close it at the end."""
-        hear(self._experiments.stop)
+        hear(self._stop)
         self._door.start()
         await asyncio.to_thread(self._experiments.open_all)
         gc.freeze()  # what is compiled is many objects, which need not be looked through again
@@ -162,11 +172,18 @@ class _Health:
             for task in tasks:
                 task.cancel()
         self._door.close()
+        self._reads.close()
+        self._streams.close()
         await asyncio.to_thread(self._experiments.close)
         self._lines.flush()
         await asyncio.to_thread(standard_error.flush)
         gc.set_threshold(*usual)
         gc.unfreeze()
+
+    def _stop(self) -> None:
+        """Let nobody wait any more; a handler of signals calls it."""
+        self._experiments.stop()
+        self._reads.stop()
 
     def _say_from(self, loop: asyncio.AbstractEventLoop) -> Callable[[str], None]:
         """What writes a line of log, for any thread to call."""

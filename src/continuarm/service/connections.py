@@ -15,6 +15,7 @@ import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from continuarm.background import Task
 from continuarm.service.messages import Refusal
 
 __all__ = ["LARGEST_BODY", "Connection", "Limits"]
@@ -62,6 +63,7 @@ class Connection(HttpToolsProtocol):
     limits: ClassVar = Limits()
     cut: ClassVar[Counter[str]] = Counter()
     _serials: ClassVar = count()
+    _sweeping: ClassVar = Task("connections")
     _swept: ClassVar[WeakSet[ServerState]] = WeakSet()
 
     def __init__(self, *given: Any, **options: Any) -> None:
@@ -229,10 +231,8 @@ class Connection(HttpToolsProtocol):
     def _sweep(cls, loop: asyncio.AbstractEventLoop, server: ServerState) -> None:
         """Look at all connections, as long as there are any."""
         for one in list(server.connections):
-            try:
+            with cls._sweeping.surviving():
                 one.look(SWEEP)  # type: ignore[union-attr]
-            except Exception:  # others are looked at
-                cls.cut["failed"] += 1
         if server.connections:
             loop.call_later(SWEEP, cls._sweep, loop, server)
         else:

@@ -14,7 +14,7 @@ from continuarm.errors import ContinuarmError
 from continuarm.service.connections import LARGEST_BODY
 from continuarm.service.messages import Refusal, Request
 from continuarm.service.operations import Operation
-from continuarm.service.refusals import TooLargeError, refusal_of, status_of
+from continuarm.service.refusals import TooBusyError, TooLargeError, refusal_of, status_of
 from continuarm.service.tokens import Doorkeeper, Headers, header_of
 
 __all__ = [
@@ -72,6 +72,8 @@ def refused(error: Exception) -> Response:
     response = answered(refusal_of(error), status_of(error))
     if response.status_code == UNAUTHORISED:
         response.raw_headers.append((b"www-authenticate", b"Bearer"))
+    if isinstance(error, TooBusyError):
+        response.raw_headers.append((b"retry-after", b"1"))  # seconds
     return response
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from continuarm import background
+
 __all__ = ["LOGGING", "Log", "standard_error"]
 
 MOST = 4 * 2**20  # characters that wait to be written
@@ -72,15 +74,18 @@ class Handler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """See `logging.Handler`."""
+        if record.name == background.LOG.name:  # the application says it by itself
+            return
         said = {"time": round(record.created, 3), "level": record.levelname.lower()}
         line = msgspec.json.encode(said | {"message": self.format(record)})
         standard_error(line.decode() + "\n")
 
 
+HANDLED = {"handlers": ["lines"], "level": "WARNING"}
 #: for `logging.config.dictConfig`
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "handlers": {"lines": {"()": f"{__name__}.Handler"}},
-    "loggers": {"uvicorn": {"handlers": ["lines"], "level": "WARNING", "propagate": False}},
+    "loggers": {name: HANDLED for name in ("uvicorn", "continuarm")},
 }

@@ -15,6 +15,7 @@ from continuarm.service import seen, shown
 from continuarm.service.clock import ClockWatch
 from continuarm.service.experiments import Experiments
 from continuarm.service.naming import policy_named
+from continuarm.service.reads import Read
 from continuarm.service.refusals import refusal_of
 from continuarm.service.running import Running
 
@@ -38,10 +39,11 @@ class Said:
         self._experiments, self._watch = experiments, watch
         self._checked: WeakKeyDictionary[Running, _Checked] = WeakKeyDictionary()
 
-    def all(self) -> shown.Experiments:
+    def all(self, read: Read) -> shown.Experiments:
         """All that are not archived; and those that cannot be opened."""
         found, unavailable = [], []
         for name in self._experiments.names():
+            read.goes_on()
             try:
                 found.append(self.of(self._experiments.find(name)))
             except ContinuarmError as error:
