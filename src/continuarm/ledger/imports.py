@@ -37,11 +37,13 @@ class RecordCheck:
     """Whether records are events that could have happened to the policy of an experiment.
 
     What has numbers is looked at as far as it does not depend on what happened before.
+
+    life : one of that policy, from the first snapshot that can be read.
     """
 
     def __init__(self, experiment: Experiment) -> None:
         self.head = experiment.head
-        self._life: Life | None = None
+        self.life: Life | None = None
 
     def snapshot(self, snapshot: Snapshot) -> None:
         """Refuse one that is of no position of the ledger."""
@@ -50,15 +52,15 @@ class RecordCheck:
                 f"a snapshot must be of a position from 1 to {self.head}, but got "
                 f"{snapshot.position}"
             )
-        self._life = self._life or first_life(snapshot)
+        self.life = self.life or first_life(snapshot)
 
     def record(self, record: Record) -> None:
         """Refuse one that no ledger could hold."""
-        if self._life is None:
+        if self.life is None:
             raise InputError("a snapshot that can be read must come before events, but none did")
         self._check_names(record)
         try:
-            self._check_body(self._life, record)
+            self._check_body(self.life, record)
         except InputError:
             raise
         except (ContinuarmError, KeyError, TypeError, ValueError) as error:

@@ -54,25 +54,35 @@ class _Difference(Exception):
 
 
 def replay(
-    store: Store, name: str, progress: Callable[[int], object] = lambda events: None
+    store: Store,
+    name: str,
+    progress: Callable[[int], object] = lambda events: None,
+    *,
+    decide: bool = True,
 ) -> Replayed:
     """Fold a ledger again from its newest beginning, and compare with what was.
 
     Where a snapshot was rounded otherwise, it goes on from there, as servers do.
 
     progress : is called with how many events were looked at; each is looked at twice.
+    decide : whether decisions are made again; else the events are folded, as servers do.
     """
     beginning = began(store, name)
     pinned(name, beginning)
-    return _Replay(store, name, beginning, progress).run()
+    return _Replay(store, name, beginning, progress, decide).run()
 
 
 class _Replay:
     def __init__(
-        self, store: Store, name: str, beginning: Began, progress: Callable[[int], object]
+        self,
+        store: Store,
+        name: str,
+        beginning: Began,
+        progress: Callable[[int], object],
+        decide: bool,
     ) -> None:
         self.store, self.name, self.beginning = store, name, beginning
-        self.progress = progress
+        self.progress, self.decide = progress, decide
         self.head = store.experiment(name).head
         self.position = beginning.position
         self.decisions = self.compared = self.earlier = 0
@@ -133,13 +143,15 @@ class _Replay:
         """How many records lie between a decision and what its process had folded, at most."""
         furthest = 0
         for record in self._records():
-            if record.kind == ASKED and self._is_known(record):
+            if self.decide and record.kind == ASKED and self._is_known(record):
                 furthest = max(furthest, record.position - _folded(record))
             self.progress(1)
         return furthest
 
     def _expect(self, record: Record) -> None:
         """Make a decision again when its state is reached."""
+        if not self.decide:
+            return
         if record.kind == ASKED and not self._is_known(record):
             self.earlier += 1
         elif record.kind == ASKED:

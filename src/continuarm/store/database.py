@@ -64,6 +64,9 @@ class Database(Protocol):
     def sleep(self, mark: int, seconds: float) -> None:
         """Wait until the mark is another one, so long at most, or a while."""
 
+    def defects(self) -> list[str]:
+        """What is wrong with the files of the database, as far as it can say so itself."""
+
     def scrub(self) -> None:
         """Let what was deleted be gone from the disk."""
 

@@ -264,5 +264,9 @@ class MemoryStore:
             self._tokens_needed = False
             self._tokens.clear()
 
+    def defects(self) -> list[str]:
+        """See `Store`."""
+        return []
+
     def close(self) -> None:
         """See `Store`."""

@@ -238,6 +238,10 @@ class PostgresqlDatabase:
         with self._heard:
             self._heard.wait_for(lambda: self._marks != mark, min(seconds, LOOK))
 
+    def defects(self) -> list[str]:
+        """It says so when what is damaged is read."""
+        return []
+
     def scrub(self) -> None:
         """Write the tables anew; who reads or writes waits meanwhile."""
         with self._refusals(), self._own_pool().new(LONGEST) as connection:

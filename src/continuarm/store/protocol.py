@@ -149,5 +149,8 @@ class Store(Protocol):
     def disable_tokens(self) -> None:
         """Revoke all tokens, and need none any more."""
 
+    def defects(self) -> list[str]:
+        """What is wrong with the store, beside what its experiments hold; each in one line."""
+
     def close(self) -> None:
         """Let go of files and connections."""

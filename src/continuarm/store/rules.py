@@ -11,6 +11,7 @@ from continuarm.store.records import Entry, Experiment, Record
 
 __all__ = [
     "LONGEST_NAME",
+    "Once",
     "adoptable",
     "appendable",
     "erasable",
@@ -158,7 +159,7 @@ def adoptable(experiment: Experiment, records: Iterable[Record]) -> Iterator[Rec
     if min(counts) < 0 or max(counts) > MOST or not all(0.0 <= at < math.inf for at in times):
         raise InputError(f"an experiment must be as it was exported, but got {experiment}")
     storable(experiment.settings)
-    once, last_early = _Once(experiment.begins == 0), 0
+    once, last_early = Once(experiment.begins == 0), 0
     for record in records:
         for text in record[2:]:
             storable(text)
@@ -185,7 +186,7 @@ def _is_early(experiment: Experiment, record: Record) -> bool:
     return record.position <= experiment.begins and record.opens is not None
 
 
-class _Once:
+class Once:
     """That decisions are opened once and closed once, and keys are taken once.
 
     is_all : whether nothing was erased, so that what is closed must have been opened.
@@ -196,6 +197,7 @@ class _Once:
         self.opened, self.closed, self.keys = set[str](), set[str](), set[str]()
 
     def take(self, record: Record) -> None:
+        """Take the next record of a ledger, or refuse it."""
         for name, known in zip(record[4:], (self.opened, self.closed, self.keys), strict=True):
             if name is None:
                 continue

@@ -29,6 +29,7 @@ from continuarm.store.rules import (
     token_unknown,
 )
 from continuarm.store.settling import Known, settle
+from continuarm.store.sql_defects import defects
 from continuarm.store.sql_rows import listed, met, one
 
 __all__ = ["SqlStore"]
@@ -367,6 +368,10 @@ class SqlStore:
         with self.database.writing() as session:
             session.run("DELETE FROM tokens")
             session.run("DELETE FROM continuarm_settings WHERE name = 'tokens'")
+
+    def defects(self) -> list[str]:
+        """See `Store`."""
+        return defects(self.database)
 
     def close(self) -> None:
         """See `Store`."""

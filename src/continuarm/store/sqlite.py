@@ -31,6 +31,8 @@ __all__ = ["SqliteDatabase"]
 
 LOOK = 0.002  # seconds between two looks whether something was appended
 PRIVATE = 0o600
+HEADING = "*** in database main ***"  # of what an integrity check finds
+NO_TEXT = "Could not decode"  # how sqlite3 begins to say that a text is damaged
 READ, WRITE = "BEGIN", "BEGIN IMMEDIATE"
 WORDS = {
     "identity": "INTEGER PRIMARY KEY",
@@ -157,11 +159,12 @@ class SqliteDatabase:
         """What SQLite raises, in words of ours."""
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # of a damaged text, or message
             raise self._refusal(error) from error
 
-    def _refusal(self, error: sqlite3.Error) -> StoreError:
+    def _refusal(self, error: Exception) -> StoreError:
         passes = isinstance(error, sqlite3.OperationalError | sqlite3.InterfaceError)
+        passes = passes and not str(error).startswith(NO_TEXT)
         if passes or not self._connections.is_whole():
             return UnavailableError(f"a store must answer, but {self.path}: {error}")
         return StoreError(f"a store must be readable, but {self.path}: {error}")
@@ -257,6 +260,13 @@ class SqliteDatabase:
         until = time.monotonic() + seconds
         while self.mark() == mark and (left := until - time.monotonic()) > 0.0:
             time.sleep(min(LOOK, left))
+
+    def defects(self) -> list[str]:
+        """See `Database`."""
+        with self.reading() as session:
+            found = [str(text) for (text,) in session.run("PRAGMA integrity_check")]
+        lines = [line for text in found for line in text.splitlines() if line != HEADING]
+        return [] if lines == ["ok"] else lines
 
     def scrub(self) -> None:
         """Write the file anew, and cut the log of writes that holds what was in it."""
