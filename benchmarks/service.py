@@ -289,7 +289,7 @@ def fill(store: str, events: int) -> None:
             ids = [int(str(one.entry.opens), 16) for one in asked]
             told = [desk.told(id_, float(rng.normal(1.0)), None) for id_ in ids]
             for group in (asked, told):
-                outcomes = opened.append("prices", [entry for entry, _ in group])
+                outcomes = opened.append("prices", [entry for entry, _ in group]).outcomes
                 replica.fold_own(zip(outcomes, (event for _, event in group), strict=True))
                 replica.keep_snapshots()
 

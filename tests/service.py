@@ -72,9 +72,12 @@ class Server:
 
 
 @contextmanager
-def served(store: Store, *, most: int = 1000, **options: Any) -> Iterator[httpx.Client]:
+def served(
+    store: Store, *, most: int = 1000, max_lag: float = 5.0, **options: Any
+) -> Iterator[httpx.Client]:
     """The service on a thread of this process: quicker to start than a process."""
-    app, port = application(Experiments(store, most=most), **options), free_port()
+    experiments = Experiments(store, most=most, max_lag=max_lag)
+    app, port = application(experiments, **options), free_port()
     server = uvicorn.Server(
         uvicorn.Config(app, port=port, log_level="error", lifespan="on", server_header=False)
     )

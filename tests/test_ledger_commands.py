@@ -263,7 +263,7 @@ def test_another_version_takes_over_and_the_one_before_stops(address: str, store
             assert another.stdout is not None
             assert "taken over from version 1" in another.stdout.readline()
             asked = late.asked(AGE.point([20.0]), None, None)  # by who has not heard of it
-            assert store.append("prices", [asked.entry])[0].refused is None
+            assert store.append("prices", [asked.entry]).outcomes[0].refused is None
             said, _ = another.communicate("go on\n")
         assert "decisions=15, " in said
         assert "earlier=1, " in said

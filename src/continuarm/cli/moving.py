@@ -33,7 +33,13 @@ def experiments(store: str) -> None:
 
     with opened(store) as ledgers:
         rows = [
-            (e.name, e.head, utc(e.time) if e.head else None, e.begins or None, _word(e.archived))
+            (
+                e.name,
+                e.head,
+                utc(e.time - e.clock_offset) if e.head else None,
+                e.begins or None,
+                _word(e.archived),
+            )
             for e in ledgers.experiments()
         ]
     click.echo(Table.of(("experiment", "events", "newest", "erased up to", "state"), rows))

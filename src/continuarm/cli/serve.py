@@ -67,7 +67,7 @@ def serve(store: str, **options: Any) -> None:
 
 @click.group("token")
 def token() -> None:
-    """Make, list and revoke the tokens of a store."""
+    """Make, list and revoke the tokens of a store, or need none any more."""
 
 
 @token.command("create")
@@ -104,3 +104,14 @@ def revoke(name: str, store: str) -> None:
     """Revoke a token. NAME is whose it is."""
     with opened(store) as ledgers:
         ledgers.revoke_token(name)
+
+
+@token.command("disable")
+@store_option
+@click.option("--yes", is_flag=True, help="Do not ask whether that is meant.")
+def disable(store: str, yes: bool) -> None:
+    """Revoke all tokens, and let everybody in on loopback; other machines are never let in so."""
+    meant = yes or click.confirm("Revoke all tokens, and let everybody on this machine in?")
+    with opened(store) as ledgers:
+        if meant:
+            ledgers.disable_tokens()

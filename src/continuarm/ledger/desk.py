@@ -100,7 +100,7 @@ class Desk:
             if asked is None:
                 store.append(name, [entry for entry, _ in due])
                 continue
-            [outcome] = store.append(name, [asked.entry], onto=onto)
+            [outcome], _ = store.append(name, [asked.entry], onto=onto)
             if outcome.refused != MOVED_ON:
                 return asked, outcome
 

@@ -5,6 +5,7 @@ random ones of the process that decided, and the n-th decision of it.
 """
 
 import json
+import math
 from contextlib import suppress
 from typing import Any
 
@@ -31,18 +32,21 @@ else:
 
 __all__ = [
     "BEGAN",
+    "CLOCK_SET",
     "EXPIRED",
     "TIME_PASSED",
     "entry_of",
     "event_of",
     "id_of",
     "lean_event_of",
+    "offset_of",
     "read_body",
     "text_of",
 ]
 
 ASKED = events.NAMES[Asked]
 BEGAN = "began"  # a snapshot stands for all before it; only its version folds what comes after
+CLOCK_SET = "clock-set"  # times of records are ahead of the clock; ages are not
 EXPIRED = "expired"  # a decision is over its time to live
 TIME_PASSED = "time-passed"  # payoffs that were held until now are learned
 
@@ -100,6 +104,18 @@ def read_body(text: str) -> dict[str, Any]:
         with suppress(msgspec.DecodeError):
             return msgspec.json.decode(text)  # type: ignore[no-any-return]
     return json.loads(text)  # type: ignore[no-any-return]
+
+
+def offset_of(record: Record) -> float:
+    """By how many seconds the times of records are ahead of the clock, from this one on."""
+    try:
+        offset = float(read_body(record.body)["offset"])
+    except (KeyError, TypeError, ValueError):
+        offset = math.nan
+    if not 0.0 <= offset < math.inf:
+        raise StoreError(f"a clock is set by a number of seconds, but record {record.position} is "
+                         f"{record.body!r}")  # fmt: skip
+    return offset
 
 
 def lean_event_of(record: Record, at: float) -> Event:

@@ -11,7 +11,16 @@ from contextlib import suppress
 
 from continuarm.core.state import SERIALS
 from continuarm.errors import ContinuarmError
-from continuarm.ledger.entries import BEGAN, EXPIRED, TIME_PASSED, event_of, id_of, lean_event_of
+from continuarm.ledger.entries import (
+    BEGAN,
+    CLOCK_SET,
+    EXPIRED,
+    TIME_PASSED,
+    event_of,
+    id_of,
+    lean_event_of,
+    offset_of,
+)
 from continuarm.live import checked_events
 from continuarm.live.events import Asked, Event, Forgotten, Told
 from continuarm.live.life import Life
@@ -25,8 +34,13 @@ new = tuple.__new__  # of a NamedTuple: twice as fast
 
 def fold(life: Life, record: Record, event: Event | None = None) -> None:
     """Let a record happen; `event` is what it says, where that is known."""
-    at = 0.0 if life.beginning.waiting.ttl_seconds is None else record.time
-    if record.kind == EXPIRED:
+    timed = life.beginning.waiting.ttl_seconds is not None
+    at = record.time - life.clock_offset if timed else 0.0
+    if record.kind == CLOCK_SET:
+        offset = offset_of(record)
+        at = record.time - offset if timed else 0.0
+        life.set_clock(at, offset)
+    elif record.kind == EXPIRED:
         life.expire(id_of(str(record.closes)))
     elif record.kind not in (TIME_PASSED, BEGAN):
         event = _read(life, record, at) if event is None else event

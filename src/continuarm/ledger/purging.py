@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from continuarm.ledger.beginnings import Began, began, entry_of_beginning, pinned
+from continuarm.ledger.clock import dates
 from continuarm.ledger.fold import fold_until
 from continuarm.ledger.refold import Refold
 from continuarm.ledger.replica import Replica
@@ -61,11 +62,12 @@ def purge(store: Store, name: str, before: float) -> Purged:
 def _last_before(store: Store, name: str, before: float) -> int:
     """The position of the last record of before a time; what is erased already is, too."""
     experiment = store.experiment(name)
+    date = dates(store, name)
     low, high = experiment.begins, experiment.head
-    while low < high:  # times never go back
+    while low < high:  # dates never go back
         middle = (low + high + 1) // 2
         [record] = store.read(name, middle - 1, 1)
-        low, high = (middle, high) if record.time < before else (low, middle - 1)
+        low, high = (middle, high) if date(record) < before else (low, middle - 1)
     return low
 
 
@@ -86,7 +88,7 @@ def _begin_with(store: Store, name: str, kept: Snapshot) -> None:
         while True:
             head = store.experiment(name).head
             pinned(name, began(store, name))
-            if store.append(name, [entry], onto=head)[0].refused is None:
+            if store.append(name, [entry], onto=head).outcomes[0].refused is None:
                 return
 
 

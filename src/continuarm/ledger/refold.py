@@ -98,10 +98,12 @@ class Refold:
         life = life_of(_with_rule(state.beginning_of(content), table))
         if life.model.counts_asking:
             raise _made_otherwise(self.name, "its state cannot be read")
+        header, _ = state.parts_of(content)
+        life.clock_offset = header.get("clock_offset", 0.0)
+        if header["paused"]:
+            life.apply(Paused())
         for record in self.store.kept_open(self.name):
             fold(life, record)
-        if state.parts_of(content)[0]["paused"]:
-            life.apply(Paused())
         self.from_export = True
         return life, max(first.position, self.store.experiment(self.name).begins)
 

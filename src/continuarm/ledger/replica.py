@@ -41,6 +41,7 @@ class Replica:
 
     life: Life
     position: int
+    time: float  # of the newest record, as far as is known
 
     def __init__(self, store: Store, name: str, *, every: int = SNAPSHOT_EVERY) -> None:
         self.store, self.name, self.every = store, name, checks.whole("every", every, 1)
@@ -56,6 +57,7 @@ class Replica:
         beginning = pinned(self.name, began(self.store, self.name))
         self.life, self.position = self._newest(beginning)
         self._last: Record | None = None  # that was folded
+        self.time = self.store.experiment(self.name).time
         self.differs, self.is_broken, self._truth = None, False, None
         self._is_whole = True
 
@@ -88,32 +90,54 @@ class Replica:
         """
         self._mend()
         try:
-            return self._fold_some(most)
+            records = self.read(most)
+            ends = records[-1].position if records else 0
+            if ends < self.position and not self._is_at_the_beginning():
+                self._load()  # a database has failed over to a copy that lacks the last records
+                records = self.read(most)
+            return self._fold_new(records) >= most
         except Exception as error:
             raise self._broken(error) from error
 
-    def _fold_some(self, most: int) -> bool:
-        records = self._read(most)
-        if records is None:
-            self._load()
-            records = self._read(most) or []
-        for record in records:
-            self._fold(record)
-        return len(records) == most
+    def read(self, most: int = MOST_READ) -> list[Record]:
+        """The last record that was folded, where it is, and at most so many after it.
 
-    def _read(self, most: int) -> list[Record] | None:
-        """The next records; None: what was folded is in the ledger no more.
-
-        It was erased, or a database has failed over to a copy that lacks it.
+        It needs no gate: `fold_read` folds what is new of them.
         """
-        records = self.store.read(self.name, self.position - 1, most + 1)
+        return self.store.read(self.name, self.position - 1, most + 1)
+
+    def fold_read(self, records: list[Record]) -> bool:
+        """Fold records of `read`, some of which may be folded by now; whether any was new."""
+        self._mend()
+        try:
+            return self._fold_new(records) > 0
+        except Exception as error:
+            raise self._broken(error) from error
+
+    def _fold_new(self, records: list[Record]) -> int:
+        if not self._go_on(records):
+            self._load()
+            records = self.read()
+        new = [record for record in records if record.position > self.position]
+        for record in new:
+            self._fold(record)
+        return len(new)
+
+    def _go_on(self, records: list[Record]) -> bool:
+        """Whether records go on from what was folded.
+
+        They do not where those before them were erased, or a database has failed over to a copy
+        that lacked the last ones.
+        """
         if not records:
-            return [] if self.position == self.store.experiment(self.name).begins else None
-        first, last = records[0], self._last
-        if first.position == self.position + 1:
-            return records[:most] if last is None else None
-        goes_on = first.position == self.position and (last is None or first[:3] == last[:3])
-        return records[1:] if goes_on else None
+            return True
+        last, first = self._last, records[0].position
+        if last is not None and 0 <= (k := last.position - first) < len(records):
+            return records[k][:3] == last[:3]
+        return first <= self.position + 1
+
+    def _is_at_the_beginning(self) -> bool:
+        return self.position == self.store.experiment(self.name).begins
 
     def _broken(self, error: Exception) -> Exception:
         """Decide nothing from a ledger that cannot be folded, nor read it again all the time."""
@@ -173,6 +197,7 @@ class Replica:
             self._begin_again(record)
         fold(self.life, record, event)
         self.position, self._last, self._is_whole = record.position, record, True
+        self.time = record.time
         if self.position % self.every == 0 and self._is_worth_a_snapshot:
             self._made.append((self.snapshot(), record))
 

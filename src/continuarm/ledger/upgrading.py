@@ -51,7 +51,7 @@ def upgrade(
             position = anew.fold_news()
             kept = store.keep(name, snapshot_of(anew.life, position))
             entry = entry_of_beginning(kept, position + 1)
-            [outcome] = store.append(name, [entry], onto=position)
+            [outcome], _ = store.append(name, [entry], onto=position)
             if outcome.refused is None:
                 folded = position - anew.began
                 return Upgraded(

@@ -66,6 +66,7 @@ class Life(Deciding):
         self.open = OpenDecisions(beginning.waiting)
         self.timeless = beginning.waiting.ttl_seconds is None
         self.now = 0.0 if self.timeless else -np.inf  # the latest time of an event
+        self.clock_offset = 0.0  # seconds that a ledger's times are ahead of the clock
         self.asked_of: defaultdict[int, int] = defaultdict(int, {0: 0})
         self.unheard: list[Event] | None = (
             None  # what listeners were not told yet, if there are any
@@ -208,6 +209,12 @@ class Life(Deciding):
         opened.expires, opened.queue = expires, queue
         if self.unheard is not None:
             self.unheard += (event,)
+
+    def set_clock(self, now: float, offset: float) -> None:
+        """Let it be another time, also an earlier one; what was asked later was asked now."""
+        earlier = self.open.asked_by(now)
+        self.open.open = earlier  # a stroke: nothing is called from here on
+        self.now, self.clock_offset = now, offset
 
     def compare_anew(self) -> None:
         """Forget what was compared with the incumbent."""

@@ -124,7 +124,8 @@ def _header(life: Life) -> dict[str, Any]:
                 f"a kind must be registered to be saved, but {type(part).__name__} is not: "
                 "`continuarm.register`"
             )
-    return {
+    offset = {"clock_offset": life.clock_offset} if life.clock_offset else {}
+    return offset | {
         "context": beginning.context.__getstate__(),
         "decision": beginning.decision.__getstate__(),
         "partition": registry.to_plain(beginning.partition),
@@ -274,6 +275,7 @@ def _restore(life: Life, header: dict[str, Any], arrays: Arrays) -> None:
     life.open.restore(opened, dict(zip(held, payoffs, strict=True)), asked, next_id)
     life.learned_before = asked  # nobody knows any more
     life.now = -math.inf if header["now"] is None else finite(header["now"])
+    life.clock_offset = finite(header.get("clock_offset", 0.0))
     counts = arrays["asked_per_bin"]
     fits = counts.ndim == 1 and 1 <= len(counts) <= state.counts[SERIALS] + 1
     unmade = sum(decision[BIN] == 0 for decision in opened.values())

@@ -56,15 +56,18 @@ def application(
     log: Log = to_standard_error,
     log_contexts: bool = False,
     origins: Sequence[str] = (),
+    public: bool = False,
 ) -> Shortcuts:
     """The service on the experiments of a store.
 
     rate : requests per second of one token.
     log_contexts : whether the log says what was asked for.
     origins : of pages of others that may ask, and read answers.
+    public : whether other machines may reach it: without tokens nobody is let in then.
     """
     said = Said(experiments)
-    door, metrics = Doorkeeper(experiments.store, rate), Metrics(experiments)
+    door, metrics = Doorkeeper(experiments.store, rate, public=public), Metrics(experiments)
+    metrics.counts["token_reads_failed"] = lambda: door.failures
     deciding = Deciding(experiments).operations(ONE)
     operations = [
         *deciding,
@@ -132,6 +135,7 @@ class _Health:
     async def life(self, app: Starlette) -> AsyncIterator[None]:
         """Open what there is, look after what is over its time, and close it at the end."""
         hear(self._experiments.stop)
+        self._door.start()
         await asyncio.to_thread(self._experiments.open_all)
         gc.freeze()  # what is compiled is many objects, which need not be looked through again
         usual = gc.get_threshold()
@@ -141,6 +145,7 @@ class _Health:
         yield
         for task in tasks:
             task.cancel()
+        self._door.close()
         await asyncio.to_thread(self._experiments.close)
         self._lines.flush()
         gc.set_threshold(*usual)
@@ -149,8 +154,6 @@ class _Health:
     async def _pass_time(self) -> None:
         while True:
             await asyncio.sleep(TICK)
-            with suppress(ContinuarmError):  # the store does not answer: the next look is soon
-                await asyncio.to_thread(self._door.look)
             for running in self._experiments.all_running():
                 with suppress(ContinuarmError):  # one that is archived holds up no other
                     await running.pass_time()

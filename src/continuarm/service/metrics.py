@@ -3,6 +3,7 @@
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
+from collections.abc import Callable
 
 from continuarm.service.experiments import Experiments
 from continuarm.service.http import Answered
@@ -22,6 +23,7 @@ class Metrics:
         self._requests: Counter[tuple[str, str, int]] = Counter()
         self._took: Counter[tuple[str, float]] = Counter()
         self._seconds: defaultdict[str, float] = defaultdict(float)
+        self.counts: dict[str, Callable[[], int]] = {}  # of this process, by their names
 
     def counting(self, method: str, path: str) -> Answered:
         """What counts the answers to one kind of request."""
@@ -37,8 +39,16 @@ class Metrics:
 
     def text(self) -> str:
         """All of it."""
-        parts = (self._of_requests(), self._of_experiments(), self._of_troubles())
-        return "\n".join(line for lines in parts for line in lines) + "\n"
+        lines = [*self._of_requests(), *self._of_process(), *self._of_experiments()]
+        return "\n".join([*lines, *self._of_troubles()]) + "\n"
+
+    def _of_process(self) -> list[str]:
+        names = [(f"continuarm_{name}_total", count) for name, count in self.counts.items()]
+        return [
+            line
+            for name, count in names
+            for line in (f"# TYPE {name} counter", f"{name} {count()}")
+        ]
 
     def _of_requests(self) -> list[str]:
         lines = ["# TYPE continuarm_requests_total counter"]

@@ -23,12 +23,13 @@ from continuarm.service.fields import about
 from continuarm.service.following import Follower
 from continuarm.service.groups import Together
 from continuarm.store.protocol import Store, TurnTakenError
-from continuarm.store.records import Entry, Outcome
+from continuarm.store.records import Appended, Entry, Outcome, Record
 from continuarm.store.rules import storable
 
 __all__ = ["MAX_BEHIND", "Helpers", "Running"]
 
 QUIET = 0.005  # seconds after an append in which nobody need look for what others appended
+BUSY = 0.1  # the same while the next append is on its way: it may bring no news
 WRITERS = 8  # as many as a store in a database has connections
 MAX_BEHIND = 20_000  # events
 PATIENCE, TRY = 10.0, 0.002  # seconds that one waits to append, and at most between two tries
@@ -100,17 +101,28 @@ class Running:
     @property
     def is_current(self) -> bool:
         """Whether this process appends now, or has just done so: who appends folds, too."""
-        return self._appending or time.monotonic() - self.current_at < QUIET
+        return self.lag < (BUSY if self._appending else QUIET)
 
     def follow(self, head: int, at: float) -> None:
         """Fold what was appended up to a head, which was known at a time."""
         self._head = max(self._head, head)
-        if head < self.replica.position:  # as of then, or a failover has cut the ledger back
-            self.gate.alone(self.replica.fold_some, AT_ONCE)
-        while self.replica.position < head and self.gate.alone(self.replica.fold_some, AT_ONCE):
+        self._look_back(head)
+        while self.replica.position < head and self._fold(self.replica.read(AT_ONCE)):
             pass
         self.current_at = max(self.current_at, at)
         self.replica.keep_snapshots()
+
+    def _look_back(self, head: int) -> None:
+        """Whether a failover has cut the ledger back, where its head is before what was folded."""
+        before = self.replica.position
+        if head < before:
+            self.gate.alone(self.replica.fold_some, AT_ONCE)
+            if self.replica.position < before:
+                self._head = self.replica.position
+
+    def _fold(self, records: list[Record]) -> bool:
+        """Fold records; whether there were new ones."""
+        return self.gate.alone(self.replica.fold_read, records)
 
     def close(self) -> None:
         """Follow no more."""
@@ -247,30 +259,34 @@ class Running:
 
     async def _append(self, written: list[Written]) -> list[Outcome]:
         began = time.monotonic()
-        outcomes = await self._appended([entry for entry, _ in written])
-        self._head = max([self._head, *(record.position for _, record in outcomes if record)])
+        outcomes, head = await self._appended([entry for entry, _ in written])
+        self._head = max(self._head, head)
         with suppress(StoreError):  # it is durable: who follows folds it later
-            await self._fold_before(outcomes)
+            await self._fold_before(outcomes, head)
             events = (event for _, event in written)
             self.gate.alone(self.replica.fold_own, zip(outcomes, events, strict=True))
-            if outcomes and outcomes[-1].refused is None:  # it was at the ledger's head
+            if self.replica.position >= head:  # also where all of it was refused
                 self.current_at = began
         if self.replica.has_snapshots:
             self._helpers.writers.submit(self._keep_snapshots)  # nobody waits for them
         return outcomes
 
-    async def _fold_before(self, outcomes: list[Outcome]) -> None:
+    async def _fold_before(self, outcomes: list[Outcome], head: int) -> None:
         """Fold what others appended before this process did; requests come between."""
         own = [record.position for refused, record in outcomes if refused is None and record]
-        while own and self.replica.position + AT_ONCE < own[0]:
-            self.gate.alone(self.replica.fold_some, AT_ONCE)
+        last = own[0] - 1 if own else head
+        while (missing := last - self.replica.position) > 0:
+            read = partial(self.replica.read, min(AT_ONCE, missing))
+            near = self.store.is_near
+            if not self._fold(read() if near else await _in(self._helpers.writers, read)):
+                return
             await asyncio.sleep(0.0)
 
     def _keep_snapshots(self) -> None:
         with suppress(StoreError):  # the next one is soon
             self.replica.keep_snapshots()
 
-    async def _appended(self, group: list[Entry]) -> list[Outcome]:
+    async def _appended(self, group: list[Entry]) -> Appended:
         """Have a group appended; the event loop waits for nobody, nor long for the disk.
 
         Where a store is near, statements are run at once: to hand one to a thread takes longer
@@ -278,14 +294,12 @@ class Running:
         the last time goes to a thread.
         """
         if not self.store.is_near:
-            outcomes: list[Outcome] = await _in(
-                self._helpers.writers, self.store.append, self.name, group
-            )
-            return outcomes
+            found: Appended = await _in(self._helpers.writers, self.store.append, self.name, group)
+            return found
         began, end = time.monotonic(), ExitStack()
         while True:
             try:
-                outcomes = end.enter_context(self.store.appending(self.name, group))
+                found = end.enter_context(self.store.appending(self.name, group))
                 break
             except TurnTakenError:
                 waited = time.monotonic() - began
@@ -298,7 +312,7 @@ class Running:
         else:
             await _in(self._helpers.ender, end.close)
         self._disk_is_quick = time.monotonic() - began < QUICK
-        return outcomes
+        return found
 
     def _made(self, wishes: list[Wish | Written]) -> tuple[list[Written], list[Any]]:
         """What is over its time, and for each wish what is to be appended, or why nothing is."""

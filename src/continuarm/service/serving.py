@@ -50,16 +50,18 @@ def serve(
     """
     if workers > 1 and store == ":memory:":
         raise SettingsError(f"a store in memory has one worker, but got {workers}")
+    public = not is_loopback(host)
     with bound(host, port) as free:
         port = free.getsockname()[1]
     with closing(open_store(store)) as opened:  # what is wrong with it is said at once, and once
-        if not is_loopback(host) and not opened.tokens():
+        if public and not opened.tokens():
             raise SettingsError(
                 "without tokens a server listens on loopback, 127.0.0.1 or ::1, but got "
                 f"{host!r}: make one with `continuarm token create NAME --store "
                 f"{without_password(store)}`"
             )
     manner = {"rate": rate, "log_contexts": log_contexts, "origins": list(origins)}
+    manner |= {"public": public}
     os.environ[STORE], os.environ[MAX_LAG] = store, repr(max_lag)
     os.environ[MAX_LAG_EVENTS], os.environ[MANNER] = str(max_behind), json.dumps(manner)
     end_well()

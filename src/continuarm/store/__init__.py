@@ -4,4 +4,13 @@ from continuarm.store.opening import open_store
 from continuarm.store.protocol import Store
 from continuarm.store.records import Entry, Experiment, Outcome, Record, Snapshot
 
-__all__ = ["Entry", "Experiment", "Outcome", "Record", "Snapshot", "Store", "open_store"]
+__all__ = [
+    "Appended",
+    "Entry",
+    "Experiment",
+    "Outcome",
+    "Record",
+    "Snapshot",
+    "Store",
+    "open_store",
+]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from threading import Condition
 
 from continuarm.store.protocol import MOST_READ
-from continuarm.store.records import Entry, Experiment, Outcome, Record, Snapshot, Token
+from continuarm.store.records import Appended, Entry, Experiment, Record, Snapshot, Token
 from continuarm.store.rules import (
     adoptable,
     appendable,
@@ -41,8 +41,7 @@ class MemoryStore:
     >>> store = MemoryStore()
     >>> store.create("prices", "{}").head
     0
-    >>> [outcome] = store.append("prices", [Entry("asked", "{}", opens="1")])
-    >>> outcome.record.position
+    >>> store.append("prices", [Entry("asked", "{}", opens="1")]).head
     1
     """
 
@@ -51,6 +50,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self._ledgers: dict[str, _Ledger] = {}
         self._tokens: dict[str, Token] = {}
+        self._tokens_needed = False
         self._changed = Condition()
 
     def _ledger(self, name: str) -> _Ledger:
@@ -81,20 +81,32 @@ class MemoryStore:
             ledger = self._ledger(name)
             ledger.experiment = ledger.experiment._replace(archived=archived)
 
-    def append(self, name: str, group: Sequence[Entry], onto: int | None = None) -> list[Outcome]:
+    def append(self, name: str, group: Sequence[Entry], onto: int | None = None) -> Appended:
         """See `Store`."""
         storable_group(group)
         with self._changed:
             ledger = self._ledger(name)
             experiment = appendable(ledger.experiment)
-            now = max(experiment.time, time.time())
+            now = max(experiment.time, time.time() + experiment.clock_offset)
             outcomes = settle(group, experiment.head, now, ledger.known, onto)
             added = [o.record for o in outcomes if o.refused is None and o.record is not None]
             if added:
                 ledger.records += added
                 ledger.experiment = experiment._replace(head=added[-1].position, time=now)
                 self._changed.notify_all()
-            return outcomes
+            return Appended(outcomes, ledger.experiment.head)
+
+    def clock(self) -> float:
+        """See `Store`."""
+        return time.time()
+
+    def set_clock(self, name: str, entry: Entry, offset: float) -> Appended:
+        """See `Store`."""
+        with self._changed:
+            ledger = self._ledger(name)
+            appendable(ledger.experiment)
+            ledger.experiment = ledger.experiment._replace(clock_offset=offset)
+            return self.append(name, [entry])
 
     def glance(self) -> object:
         """See `Store`."""
@@ -102,7 +114,7 @@ class MemoryStore:
             return sum(ledger.experiment.head for ledger in self._ledgers.values())
 
     @contextmanager
-    def appending(self, name: str, group: Sequence[Entry]) -> Iterator[list[Outcome]]:
+    def appending(self, name: str, group: Sequence[Entry]) -> Iterator[Appended]:
         """See `Store`."""
         yield self.append(name, group)
 
@@ -204,6 +216,7 @@ class MemoryStore:
             if named(token.name, "a token") in self._tokens:
                 raise token_taken(token.name)
             self._tokens[token.name] = token
+            self._tokens_needed = True
 
     def tokens(self) -> list[Token]:
         """See `Store`."""
@@ -215,6 +228,16 @@ class MemoryStore:
         with self._changed:
             if self._tokens.pop(name, None) is None:
                 raise token_unknown(name)
+
+    def tokens_needed(self) -> bool:
+        """See `Store`."""
+        return self._tokens_needed
+
+    def disable_tokens(self) -> None:
+        """See `Store`."""
+        with self._changed:
+            self._tokens_needed = False
+            self._tokens.clear()
 
     def close(self) -> None:
         """See `Store`."""

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from continuarm.errors import UnavailableError
-from continuarm.store.records import Entry, Experiment, Outcome, Record, Snapshot, Token
+from continuarm.store.records import Appended, Entry, Experiment, Record, Snapshot, Token
 
 __all__ = ["MOST_READ", "Store", "TurnTakenError"]
 
@@ -45,19 +45,26 @@ class Store(Protocol):
     def archive(self, name: str, archived: bool = True) -> None:
         """Let nobody append to an experiment any more, or again."""
 
-    def append(self, name: str, group: Sequence[Entry], onto: int | None = None) -> list[Outcome]:
+    def append(self, name: str, group: Sequence[Entry], onto: int | None = None) -> Appended:
         """Append a group in one stroke; one entry that is refused does not keep back the others.
 
         onto : append only if the ledger's head is at this position.
         """
 
-    def appending(
-        self, name: str, group: Sequence[Entry]
-    ) -> AbstractContextManager[list[Outcome]]:
+    def appending(self, name: str, group: Sequence[Entry]) -> AbstractContextManager[Appended]:
         """Append a group by a `with` statement; it is durable when that has ended.
 
         Another thread may end it. If the end raises, nothing was appended. While somebody else
         appends it is a TurnTakenError, and nobody is waited for.
+        """
+
+    def clock(self) -> float:
+        """The present time by the store's clock, in seconds since 1970."""
+
+    def set_clock(self, name: str, entry: Entry, offset: float) -> Appended:
+        """Append an entry; from then on times are the clock's plus an offset, in seconds.
+
+        They still never go back.
         """
 
     def read(self, name: str, after: int, most: int = MOST_READ) -> list[Record]:
@@ -116,13 +123,19 @@ class Store(Protocol):
         """What was not erased with the records around it, because its decision was open."""
 
     def add_token(self, token: Token) -> None:
-        """Let somebody in; a name that is taken is refused."""
+        """Let somebody in, and nobody without a token; a name that is taken is refused."""
 
     def tokens(self) -> list[Token]:
         """Who is let in, by name."""
 
     def revoke_token(self, name: str) -> None:
         """Let somebody in no more; a name that is unknown is refused."""
+
+    def tokens_needed(self) -> bool:
+        """Whether a token was ever added, and `disable_tokens` was not called since."""
+
+    def disable_tokens(self) -> None:
+        """Revoke all tokens, and need none any more."""
 
     def close(self) -> None:
         """Let go of files and connections."""

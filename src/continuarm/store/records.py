@@ -8,6 +8,7 @@ __all__ = [
     "KEY_TAKEN",
     "MOVED_ON",
     "NEVER_ASKED",
+    "Appended",
     "Entry",
     "Experiment",
     "Outcome",
@@ -34,6 +35,7 @@ class Experiment(NamedTuple):
     head : the position of the newest entry; 0: there is none yet.
     time : of the newest entry, in seconds since 1970.
     numbers : of an earlier version; nothing looks at it.
+    clock_offset : seconds by which the times of its entries are ahead of the store's clock.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Experiment(NamedTuple):
     head: int = 0
     time: float = 0.0
     numbers: int = 0
+    clock_offset: float = 0.0
 
 
 class Entry(NamedTuple):
@@ -83,6 +86,17 @@ class Outcome(NamedTuple):
 
     refused: str | None
     record: Record | None
+
+
+class Appended(NamedTuple):
+    """What became of a group, and how far its ledger goes now, also if all of it was refused.
+
+    outcomes : one for each entry, in order.
+    head : the position of the ledger's newest entry.
+    """
+
+    outcomes: list[Outcome]
+    head: int
 
 
 class Snapshot(NamedTuple):

@@ -126,7 +126,8 @@ def adoptable(experiment: Experiment, records: Iterable[Record]) -> Iterator[Rec
     """The records of an experiment, refused where positions have gaps or time goes back."""
     position, time = experiment.begins, 0.0
     counts = (experiment.begins, experiment.head, experiment.numbers)
-    if min(counts) < 0 or max(counts) > MOST or not 0.0 <= experiment.time < math.inf:
+    times = (experiment.time, experiment.clock_offset)
+    if min(counts) < 0 or max(counts) > MOST or not all(0.0 <= at < math.inf for at in times):
         raise InputError(f"an experiment must be as it was exported, but got {experiment}")
     storable(experiment.settings)
     for record in records:

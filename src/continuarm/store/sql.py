@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Any, Protocol, TypeVar
 
 from continuarm.store.protocol import MOST_READ
-from continuarm.store.records import Entry, Experiment, Outcome, Record, Snapshot, Token
+from continuarm.store.records import Appended, Entry, Experiment, Record, Snapshot, Token
 from continuarm.store.rules import (
     adoptable,
     appendable,
@@ -87,7 +87,7 @@ class Database(Protocol):
         """Let go of files and connections."""
 
 
-EXPERIMENT = "number, name, settings, archived, begins, head, time, numbers"
+EXPERIMENT = "number, name, settings, archived, begins, head, time, numbers, clock_offset"
 SNAPSHOT = "position, version, digest, state"
 RECORD = "position, time, kind, body, opens, closes, client_key"
 ROW = "(?, ?, ?, ?, ?, ?, ?, ?)"
@@ -96,6 +96,10 @@ MOST_ROWS = 64  # of one statement
 IS_OPENED = "0, 0.0, '', '', opens, NULL, NULL"  # a record without what its index does not have
 KEEP = (
     f"INSERT INTO snapshots (experiment, {SNAPSHOT}) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+)
+NEED_TOKENS = (
+    "INSERT INTO continuarm_settings (name, value) VALUES ('tokens', 'needed') "
+    "ON CONFLICT DO NOTHING"
 )
 OPEN = (
     f"SELECT {RECORD} FROM events WHERE experiment = ? AND position <= ? "
@@ -148,14 +152,14 @@ class SqlStore:
                 "UPDATE experiments SET archived = ? WHERE number = ?", int(archived), number
             )
 
-    def append(self, name: str, group: Sequence[Entry], onto: int | None = None) -> list[Outcome]:
+    def append(self, name: str, group: Sequence[Entry], onto: int | None = None) -> Appended:
         """See `Store`."""
         storable_group(group)
         with self.database.writing() as session:
             return self._append(session, name, group, onto)
 
     @contextmanager
-    def appending(self, name: str, group: Sequence[Entry]) -> Iterator[list[Outcome]]:
+    def appending(self, name: str, group: Sequence[Entry]) -> Iterator[Appended]:
         """See `Store`."""
         storable_group(group)
         with self.database.writing_now() as session:
@@ -163,16 +167,16 @@ class SqlStore:
 
     def _append(
         self, session: Session, name: str, group: Sequence[Entry], onto: int | None
-    ) -> list[Outcome]:
+    ) -> Appended:
         number, experiment = self._found(session, name, self.database.locking)
         appendable(experiment)
-        now = max(experiment.time, self.database.clock(session))
+        now = max(experiment.time, self.database.clock(session) + experiment.clock_offset)
         known = self._known(session, number, group)
         outcomes = settle(group, experiment.head, now, known, onto)
         added = [o.record for o in outcomes if o.refused is None and o.record is not None]
         if added:
             self._write(session, number, added)
-        return outcomes
+        return Appended(outcomes, experiment.head + len(added))
 
     def _known(self, session: Session, number: int, group: Sequence[Entry]) -> Known:
         """The records that the entries of a group may meet."""
@@ -207,6 +211,19 @@ class SqlStore:
             "UPDATE experiments SET head = ?, time = ? WHERE number = ?", head, time, number
         )
         self.database.appended(session)
+
+    def clock(self) -> float:
+        """See `Store`."""
+        with self.database.reading() as session:
+            return self.database.clock(session)
+
+    def set_clock(self, name: str, entry: Entry, offset: float) -> Appended:
+        """See `Store`."""
+        storable_group([entry])
+        with self.database.writing() as session:
+            number, _ = self._found(session, name, self.database.locking)
+            session.run("UPDATE experiments SET clock_offset = ? WHERE number = ?", offset, number)
+            return self._append(session, name, [entry], None)
 
     def read(self, name: str, after: int, most: int = MOST_READ) -> list[Record]:
         """See `Store`."""
@@ -322,8 +339,9 @@ class SqlStore:
         name, settings, archived, *numbers = experiment
         with self.database.writing() as session:
             rows = session.run(
-                "INSERT INTO experiments (name, settings, archived, begins, head, time, numbers) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING number",
+                "INSERT INTO experiments (name, settings, archived, begins, head, time, numbers, "
+                "clock_offset) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING "
+                "RETURNING number",
                 named(name),
                 settings,
                 int(archived),
@@ -373,6 +391,7 @@ class SqlStore:
                 "ON CONFLICT DO NOTHING RETURNING name",
                 *token,
             )
+            session.run(NEED_TOKENS)
         if not added:
             raise token_taken(token.name)
 
@@ -388,6 +407,17 @@ class SqlStore:
             gone = session.run("DELETE FROM tokens WHERE name = ? RETURNING name", name)
         if not gone:
             raise token_unknown(name)
+
+    def tokens_needed(self) -> bool:
+        """See `Store`."""
+        with self.database.reading() as session:
+            return bool(session.run("SELECT 1 FROM continuarm_settings WHERE name = 'tokens'"))
+
+    def disable_tokens(self) -> None:
+        """See `Store`."""
+        with self.database.writing() as session:
+            session.run("DELETE FROM tokens")
+            session.run("DELETE FROM continuarm_settings WHERE name = 'tokens'")
 
     def close(self) -> None:
         """See `Store`."""

@@ -43,6 +43,7 @@ def check_store(make: Callable[[], Store]) -> None:
         _check_archive(store)
         _check_texts(store)
         _check_tokens(store)
+        _check_clock(store)
         names = [experiment.name for experiment in store.experiments()]
         before = {name: store.read(name, 0) for name in names}
     with closing(make()) as again:
@@ -79,15 +80,16 @@ def _check_once(store: Store) -> None:
         Entry("told", "U", closes="z"),
         Entry("asked", "D", opens="d"),
     ]
-    outcomes = store.append("once", group)
+    outcomes, head = store.append("once", group)
     refused = [None, None, CLOSED_BEFORE, ASKED_BEFORE, KEY_TAKEN, NEVER_ASKED, None]
     assert [o.refused for o in outcomes] == refused, "an entry must be refused by its own fault"
     assert [o.record.body if o.record else None for o in outcomes] == [
         "A", "T", "T", "A", "A", None, "D",
     ], "a refusal must show the record that stands in its way"  # fmt: skip
-    again = store.append("once", group)
+    again, same = store.append("once", group)
     refused = [KEY_TAKEN, CLOSED_BEFORE, CLOSED_BEFORE, ASKED_BEFORE, KEY_TAKEN, NEVER_ASKED]
     assert [o.refused for o in again] == [*refused, ASKED_BEFORE], "also when it came before"
+    assert head == same == 3, "the head must be said, also where all is refused"
     records = store.read("once", 0)
     assert [r.position for r in records] == [1, 2, 3], "positions must have no gaps"
     assert [r.body for r in records] == ["A", "T", "D"]
@@ -104,20 +106,22 @@ def _check_once(store: Store) -> None:
 def _check_onto(store: Store) -> None:
     store.create("onto", "")
     entry = Entry("asked", "")
-    assert store.append("onto", [entry], onto=0)[0].refused is None
-    assert store.append("onto", [entry, entry], onto=0)[1].refused == MOVED_ON
+    assert store.append("onto", [entry], onto=0).outcomes[0].refused is None
+    assert store.append("onto", [entry, entry], onto=0).outcomes[1].refused == MOVED_ON
     assert store.experiment("onto").head == 1, "a group for another head must change nothing"
-    assert store.append("onto", [entry], onto=1)[0].refused is None
+    assert store.append("onto", [entry], onto=1).outcomes[0].refused is None
 
 
 def _check_appending(store: Store) -> None:
     store.create("at once", "")
     group = [Entry("asked", "A", opens="a"), Entry("told", "U", closes="z")]
-    with store.appending("at once", group) as outcomes:
+    with store.appending("at once", group) as (outcomes, head):
+        assert head == 1
         assert [o.refused for o in outcomes] == [None, NEVER_ASKED], "outcomes must be known"
     assert [r.body for r in store.read("at once", 0)] == ["A"], "it must be there at the end"
     _refuses(InputError, store.appending("at once", [Entry("asked", "\0")]).__enter__)
-    with store.appending("at once", [Entry("told", "T", closes="a")]) as outcomes:
+    with store.appending("at once", [Entry("told", "T", closes="a")]) as (outcomes, head):
+        assert head == 2
         assert [o.refused for o in outcomes] == [None], "a refusal must not keep back the next"
     assert store.experiment("at once").head == 2
 
@@ -188,7 +192,7 @@ def _check_snapshots(store: Store) -> None:
     _refuses(InputError, lambda: store.erase(name, 2))  # nothing stands for it
     _refuses(InputError, lambda: store.erase(name, 5))
     closing = [Entry("told", "", closes="0"), Entry("told", "", closes="1")]
-    assert [o.refused for o in store.append(name, closing)] == [None, None]
+    assert [o.refused for o in store.append(name, closing).outcomes] == [None, None]
     [*_, open_, last] = store.read(name, 0)[:4]
     store.erase(name, 3)
     assert [r.position for r in store.read(name, 0)] == [4, 5, 6], "what was erased must be gone"
@@ -198,7 +202,8 @@ def _check_snapshots(store: Store) -> None:
     assert store.experiment(name).begins == 3
     assert store.newest(name, "2") == Snapshot(3, "2", "3", state)
     _refuses(InputError, lambda: store.erase(name, 1))
-    told = store.append(name, [Entry("told", "", closes=k) for k in ("0", "2", "3", "4")])
+    closing = [Entry("told", "", closes=k) for k in ("0", "2", "3", "4")]
+    told = store.append(name, closing).outcomes
     assert [o.refused for o in told] == [CLOSED_BEFORE, None, None, NEVER_ASKED]
     assert store.experiment(name).head == 8, "positions must go on"
     store.erase(name, 3)
@@ -211,7 +216,23 @@ def _check_archive(store: Store) -> None:
     assert store.experiment("old").archived
     _refuses(ExperimentConflictError, lambda: store.append("old", [Entry("asked", "")]))
     store.archive("old", False)
-    assert store.append("old", [Entry("asked", "")])[0].refused is None
+    assert store.append("old", [Entry("asked", "")]).outcomes[0].refused is None
+
+
+def _check_clock(store: Store) -> None:
+    """Times go on with the clock, ahead of it by an offset, and never go back."""
+    store.create("clock", "")
+    appended = [store.append("clock", [Entry("asked", "", opens="a")])]
+    before, entry = store.clock(), Entry("clock-set", "{}")
+    appended.append(store.set_clock("clock", entry, 3600.0))
+    appended.append(store.append("clock", [Entry("told", "", closes="a")]))
+    appended.append(store.set_clock("clock", entry, 0.0))
+    times = [record.time for one in appended for _, record in one.outcomes if record is not None]
+    assert len(times) == 4, "every entry must be appended"
+    assert times == sorted(times), "times may not go back"
+    assert times[1] >= before + 3600.0, "an offset must be added to the clock"
+    assert times[3] == times[2], "times must stand still until the clock has caught up"
+    assert store.experiment("clock").clock_offset == 0.0
 
 
 def _check_texts(store: Store) -> None:
@@ -226,6 +247,7 @@ def _check_texts(store: Store) -> None:
 
 def _check_tokens(store: Store) -> None:
     shop, page = Token("shop", "decide", "aa", 1.5), Token("page", "read", "bb", 2.5)
+    assert not store.tokens_needed(), "a store without tokens must need none"
     for token in (shop, page):
         store.add_token(token)
     assert store.tokens() == [page, shop], "tokens must be found by name"
@@ -233,6 +255,11 @@ def _check_tokens(store: Store) -> None:
     store.revoke_token("shop")
     assert store.tokens() == [page], "what is revoked must be gone"
     _refuses(InputError, lambda: store.revoke_token("shop"))
+    store.revoke_token("page")
+    assert (store.tokens(), store.tokens_needed()) == ([], True), "the last one opens no store"
+    store.add_token(shop)
+    store.disable_tokens()
+    assert (store.tokens(), store.tokens_needed()) == ([], False)
 
 
 def _refuses(kind: type[Exception], verb: Callable[[], object]) -> None:
