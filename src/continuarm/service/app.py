@@ -170,8 +170,9 @@ class _Health:
     async def ready(self, request: HttpRequest) -> Response:
         running = self._experiments.all_running()
         late = [one.name for one in running if one.is_behind]
-        differ = [one.replica.differs for one in running if one.replica.differs is not None]
-        held = {name: one.reason for name, one in self._experiments.quarantined.items()}
+        apart = [one.replica for one in running if one.replica.differs is not None]
+        differ = [one.differs for one in apart if not one.is_broken]  # that is quarantined soon
+        held = {name: one.said for name, one in self._experiments.quarantined.items()}
         serves = any(not one.is_behind and one.replica.differs is None for one in running)
         fit = self._has_begun and (serves or not (running or held))
         found = {"ready": fit, "behind": late, "differ": differ, "quarantined": held}
