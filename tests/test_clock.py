@@ -16,6 +16,7 @@ from continuarm.ledger.entries import CLOCK_SET, offset_of
 from continuarm.ledger.purging import purge
 from continuarm.ledger.replaying import replay
 from continuarm.store import Record, Store, open_store
+from tests.service import HERE, PRICES, served, until
 
 AGE, PRICE = ca.Box([18.0], [90.0], names=["age"]), ca.Box([1.0], [9.0], names=["price"])
 YEAR, TTL = 365 * 86400.0, 600.0
@@ -28,7 +29,7 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = START
         place = "continuarm.store.sqlite.SqliteDatabase.clock"
-        monkeypatch.setattr(place, staticmethod(lambda session: self.now))
+        monkeypatch.setattr(place, staticmethod(lambda session: lambda: self.now))
 
 
 @pytest.fixture
@@ -128,3 +129,31 @@ def test_the_command_says_it_and_sets_it(store: Store, clock: Clock, tmp_path: P
 def test_a_setting_that_is_none_is_refused(body: str) -> None:
     with pytest.raises(StoreError, match="a clock is set by a number of seconds"):
         offset_of(Record(3, 0.0, CLOCK_SET, body))
+
+
+def test_a_server_raises_an_alarm_until_the_clock_is_set(store: Store, clock: Clock) -> None:
+    asked = {"context": {"age": 37, "income": 52000}}
+    with served(store, log=lambda line: None) as client:
+
+        def alarms() -> str:
+            return " ".join(client.get("/readyz").json()["alarms"])
+
+        assert client.put(HERE, json=PRICES).status_code == 201
+        assert client.post(f"{HERE}/decisions", json=asked).status_code == 200
+        assert alarms() == ""
+        assert client.get(HERE).json()["health"] == "good"
+        clock.now += YEAR
+        until(lambda: "has jumped by +31,53" in alarms())
+        assert client.post(f"{HERE}/decisions", json=asked).status_code == 200
+        clock.now -= YEAR
+        until(lambda: "'prices': its time is 31,53" in alarms())
+        assert "jumped by -31,53" in alarms()
+        assert client.get(HERE).json()["health"] == "serious"
+        assert "continuarm clock prices --set" in client.get(f"{HERE}/diagnosis").json()["text"]
+        assert 'clock_ahead_seconds{experiment="prices"} 3.15' in client.get("/metrics").text
+        assert client.get("/readyz").status_code == 200
+        assert client.post(f"{HERE}/decisions", json=asked).status_code == 200
+        set_clock(store, "prices")
+        until(lambda: "'prices'" not in alarms())
+        assert client.get(HERE).json()["health"] == "good"
+        assert 'clock_ahead_seconds{experiment="prices"} 0\n' in client.get("/metrics").text

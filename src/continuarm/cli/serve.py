@@ -1,5 +1,6 @@
 """`continuarm serve` and `continuarm token`: the service, and who may use it."""
 
+import os
 from typing import Any
 
 import click
@@ -57,6 +58,8 @@ def serve(store: str, **options: Any) -> None:
 
     A store that is not there is made.
     """
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")  # NumPy's own threads would take cores from requests
     from continuarm.service.serving import serve
 
     def say(address: str) -> None:

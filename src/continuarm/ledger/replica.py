@@ -56,8 +56,8 @@ class Replica:
         """Begin with the newest snapshot that can be read, or at worst with the whole ledger."""
         beginning = pinned(self.name, began(self.store, self.name))
         self.life, self.position = self._newest(beginning)
-        self._last: Record | None = None  # that was folded
         self.time = self.store.experiment(self.name).time
+        self._last: Record | None = None  # that was folded
         self.differs, self.is_broken, self._truth = None, False, None
         self._is_whole = True
 
@@ -89,55 +89,41 @@ class Replica:
         Snapshots that are made meanwhile are kept by `keep_snapshots`, which waits for the store.
         """
         self._mend()
-        try:
-            records = self.read(most)
-            ends = records[-1].position if records else 0
-            if ends < self.position and not self._is_at_the_beginning():
-                self._load()  # a database has failed over to a copy that lacks the last records
-                records = self.read(most)
-            return self._fold_new(records) >= most
-        except Exception as error:
-            raise self._broken(error) from error
+        return self.fold_read(self.read_next(most)) == most
 
-    def read(self, most: int = MOST_READ) -> list[Record]:
-        """The last record that was folded, where it is, and at most so many after it.
-
-        It needs no gate: `fold_read` folds what is new of them.
-        """
+    def read_next(self, most: int = MOST_READ) -> list[Record]:
+        """The record that was folded last, if it is still there, and those after it."""
         return self.store.read(self.name, self.position - 1, most + 1)
 
-    def fold_read(self, records: list[Record]) -> bool:
-        """Fold records of `read`, some of which may be folded by now; whether any was new."""
+    def fold_read(self, records: list[Record]) -> int:
+        """Fold what `read_next` has read, as far as it is not folded by now; how many were."""
         self._mend()
         try:
-            return self._fold_new(records) > 0
+            new = self._new(records)
+            if new is None:  # what was folded is in the ledger no more
+                self._load()
+                new = self._new(self.read_next()) or []
+            for record in new:
+                self._fold(record)
+            return len(new)
         except Exception as error:
             raise self._broken(error) from error
 
-    def _fold_new(self, records: list[Record]) -> int:
-        if not self._go_on(records):
-            self._load()
-            records = self.read()
-        new = [record for record in records if record.position > self.position]
-        for record in new:
-            self._fold(record)
-        return len(new)
+    def _new(self, records: list[Record]) -> list[Record] | None:
+        """Those of the records that are to be folded; None: they do not follow what was folded.
 
-    def _go_on(self, records: list[Record]) -> bool:
-        """Whether records go on from what was folded.
-
-        They do not where those before them were erased, or a database has failed over to a copy
-        that lacked the last ones.
+        That was erased, or a database has failed over to a copy that lacks it.
         """
-        if not records:
-            return True
-        last, first = self._last, records[0].position
-        if last is not None and 0 <= (k := last.position - first) < len(records):
-            return records[k][:3] == last[:3]
-        return first <= self.position + 1
-
-    def _is_at_the_beginning(self) -> bool:
-        return self.position == self.store.experiment(self.name).begins
+        if not records or records[0].position > self.position:
+            erased = (
+                self._last is None and self.position == self.store.experiment(self.name).begins
+            )
+            return records if erased else None
+        known = self.position - records[0].position
+        if known < len(records) and self._last is not None:
+            if records[known][:3] != self._last[:3]:
+                return None
+        return records[known + 1 :]
 
     def _broken(self, error: Exception) -> Exception:
         """Decide nothing from a ledger that cannot be folded, nor read it again all the time."""
@@ -216,8 +202,15 @@ class Replica:
                 own, record = self._made.popleft()
             except IndexError:  # two threads may keep them at once
                 return
-            if self.differs is None and self._is_there(record):
-                self._compare(own, self.store.keep(self.name, own))
+            if self.differs is not None or not self._is_there(record):
+                continue
+            try:
+                kept = self.store.keep(self.name, own)
+            except BaseException:
+                if not self._made:  # it is kept with the next try; there need not be many
+                    self._made.appendleft((own, record))
+                raise
+            self._compare(own, kept)
 
     def _is_there(self, record: Record) -> bool:
         """Whether a record is still in the ledger, and no failover has lost it."""

@@ -1,7 +1,6 @@
 """Requests and answers of HTTP: bodies of a type, one shape of refusals, one line of log each."""
 
 import asyncio
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,9 +11,10 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from continuarm.errors import ContinuarmError
+from continuarm.service.connections import LARGEST_BODY
 from continuarm.service.messages import Refusal, Request
 from continuarm.service.operations import Operation
-from continuarm.service.refusals import TooLargeError, refusal_of, status_of
+from continuarm.service.refusals import TooBusyError, TooLargeError, refusal_of, status_of
 from continuarm.service.tokens import Doorkeeper, Headers, header_of
 
 __all__ = [
@@ -28,10 +28,8 @@ __all__ = [
     "encode",
     "failed",
     "refused",
-    "to_standard_error",
 ]
 
-LARGEST_BODY = 2**20  # bytes
 JSON = "application/json"
 HEADERS = {
     "x-content-type-options": "nosniff",
@@ -74,6 +72,8 @@ def refused(error: Exception) -> Response:
     response = answered(refusal_of(error), status_of(error))
     if response.status_code == UNAUTHORISED:
         response.raw_headers.append((b"www-authenticate", b"Bearer"))
+    if isinstance(error, TooBusyError):
+        response.raw_headers.append((b"retry-after", b"1"))  # seconds
     return response
 
 
@@ -100,11 +100,6 @@ class Lines:
         lines, self._kept = self._kept, []
         if lines:
             self._write(ENCODER.encode_lines(lines).decode())
-
-
-def to_standard_error(text: str) -> None:
-    """Where lines go."""
-    sys.stderr.write(text)
 
 
 class Endpoint:

@@ -5,6 +5,8 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable
 
+from continuarm.background import counted
+from continuarm.service.clock import ClockWatch
 from continuarm.service.experiments import Experiments
 from continuarm.service.http import Answered
 
@@ -18,8 +20,8 @@ VERB = re.compile(r"/v1/experiments(?:/[^/]+(?:/bins/[^/]+)?(?:/(\w+))?)?")
 class Metrics:
     """What this process has done, and how its experiments fare."""
 
-    def __init__(self, experiments: Experiments) -> None:
-        self._experiments = experiments
+    def __init__(self, experiments: Experiments, watch: ClockWatch) -> None:
+        self._experiments, self.watch = experiments, watch
         self._requests: Counter[tuple[str, str, int]] = Counter()
         self._took: Counter[tuple[str, float]] = Counter()
         self._seconds: defaultdict[str, float] = defaultdict(float)
@@ -39,8 +41,14 @@ class Metrics:
 
     def text(self) -> str:
         """All of it."""
-        lines = [*self._of_requests(), *self._of_process(), *self._of_experiments()]
-        return "\n".join([*lines, *self._of_troubles()]) + "\n"
+        parts = (
+            self._of_requests(),
+            self._of_process(),
+            self._of_tasks(),
+            self._of_experiments(),
+            self._of_troubles(),
+        )
+        return "\n".join(line for lines in parts for line in lines) + "\n"
 
     def _of_process(self) -> list[str]:
         names = [(f"continuarm_{name}_total", count) for name, count in self.counts.items()]
@@ -77,7 +85,16 @@ class Metrics:
         lines += [_line("differs", one.name, one.replica.differs is not None) for one in running]
         lines.append("# TYPE continuarm_states_rounded_total counter")
         lines += [_line("states_rounded_total", one.name, one.replica.rounded) for one in running]
-        return lines
+        lines.append("# TYPE continuarm_clock_ahead_seconds gauge")
+        far = ((one.name, self.watch.ahead(one)) for one in running)
+        lines += [_line("clock_ahead_seconds", *one) for one in far]
+        jump = f"continuarm_clock_jump_seconds {self.watch.jump:g}"
+        return [*lines, "# TYPE continuarm_clock_jump_seconds gauge", jump]
+
+    def _of_tasks(self) -> list[str]:
+        name = "continuarm_background_errors_total"
+        found = (f'{name}{{task="{task}"}} {count}' for task, count in sorted(counted().items()))
+        return [f"# TYPE {name} counter", *found]
 
     def _of_experiments(self) -> list[str]:
         numbers: dict[str, list[str]] = {}

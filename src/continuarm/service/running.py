@@ -10,6 +10,7 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
+from continuarm.background import Task
 from continuarm.core.compiling import Array
 from continuarm.errors import ContinuarmError, StoreError, UnavailableError
 from continuarm.ledger.desk import Desk, Written
@@ -94,6 +95,7 @@ class Running:
         self._head = self.replica.position  # of the ledger, as far as is known
         self.current_at, self.is_closed = time.monotonic(), False
         self._appending, self._disk_is_quick = False, False
+        self._keeping = Task("snapshots", name)
         self._seen: object = None  # of the store, when nothing was left to be folded
         self._helpers, self._are_own = helpers or Helpers(store), helpers is None
         self._helpers.follower.add(self)
@@ -106,23 +108,23 @@ class Running:
     def follow(self, head: int, at: float) -> None:
         """Fold what was appended up to a head, which was known at a time."""
         self._head = max(self._head, head)
-        self._look_back(head)
-        while self.replica.position < head and self._fold(self.replica.read(AT_ONCE)):
-            pass
-        self.current_at = max(self.current_at, at)
-        self.replica.keep_snapshots()
-
-    def _look_back(self, head: int) -> None:
-        """Whether a failover has cut the ledger back, where its head is before what was folded."""
         before = self.replica.position
-        if head < before:
-            self.gate.alone(self.replica.fold_some, AT_ONCE)
+        if head < before:  # as of then, or a failover has cut the ledger back
+            self._fold(self._read(AT_ONCE))
             if self.replica.position < before:
                 self._head = self.replica.position
+        while self.replica.position < head and self._fold(self._read(AT_ONCE)):
+            pass
+        self.current_at = max(self.current_at, at)
+        self._keep_snapshots()
+
+    def _read(self, most: int) -> list[Record]:
+        """The next records; while the store is waited for, nobody is kept from the state."""
+        return self.replica.read_next(most)
 
     def _fold(self, records: list[Record]) -> bool:
-        """Fold records; whether there were new ones."""
-        return self.gate.alone(self.replica.fold_read, records)
+        """Fold records; whether any of them were new."""
+        return self.gate.alone(self.replica.fold_read, records) > 0
 
     def close(self) -> None:
         """Follow no more."""
@@ -267,7 +269,7 @@ class Running:
             self.gate.alone(self.replica.fold_own, zip(outcomes, events, strict=True))
             if self.replica.position >= head:  # also where all of it was refused
                 self.current_at = began
-        if self.replica.has_snapshots:
+        if self.replica.has_snapshots and self._keeping.is_due:
             self._helpers.writers.submit(self._keep_snapshots)  # nobody waits for them
         return outcomes
 
@@ -276,15 +278,16 @@ class Running:
         own = [record.position for refused, record in outcomes if refused is None and record]
         last = own[0] - 1 if own else head
         while (missing := last - self.replica.position) > 0:
-            read = partial(self.replica.read, min(AT_ONCE, missing))
+            read = partial(self._read, min(AT_ONCE, missing))
             near = self.store.is_near
             if not self._fold(read() if near else await _in(self._helpers.writers, read)):
                 return
             await asyncio.sleep(0.0)
 
     def _keep_snapshots(self) -> None:
-        with suppress(StoreError):  # the next one is soon
-            self.replica.keep_snapshots()
+        if self._keeping.is_due:
+            with self._keeping.surviving():
+                self.replica.keep_snapshots()
 
     async def _appended(self, group: list[Entry]) -> Appended:
         """Have a group appended; the event loop waits for nobody, nor long for the disk.

@@ -12,8 +12,10 @@ from weakref import WeakKeyDictionary
 from continuarm.errors import ContinuarmError, SettingsError
 from continuarm.live.policy import Policy
 from continuarm.service import seen, shown
+from continuarm.service.clock import ClockWatch
 from continuarm.service.experiments import Experiments
 from continuarm.service.naming import policy_named
+from continuarm.service.reads import Read
 from continuarm.service.refusals import refusal_of
 from continuarm.service.running import Running
 
@@ -27,19 +29,21 @@ class _Checked(NamedTuple):
     bins: int
     position: int
     until: float
+    alarm: bool
 
 
 class Said:
     """How experiments fare."""
 
-    def __init__(self, experiments: Experiments) -> None:
-        self._experiments = experiments
+    def __init__(self, experiments: Experiments, watch: ClockWatch) -> None:
+        self._experiments, self._watch = experiments, watch
         self._checked: WeakKeyDictionary[Running, _Checked] = WeakKeyDictionary()
 
-    def all(self) -> shown.Experiments:
+    def all(self, read: Read) -> shown.Experiments:
         """All that are not archived; and those that cannot be opened."""
         found, unavailable = [], []
         for name in self._experiments.names():
+            read.goes_on()
             try:
                 found.append(self.of(self._experiments.find(name)))
             except ContinuarmError as error:
@@ -72,15 +76,24 @@ class Said:
     def diagnosis(self, running: Running) -> shown.Diagnosis:
         """What the checks of learning find now."""
         began, position, policy = time.monotonic(), running.replica.position, running.policy()
-        found, bins = seen.diagnosis_seen(policy.diagnose()), policy.stats().bins
+        findings, bins = policy.diagnose(), policy.stats().bins
+        clock = self._watch.finding(running)
+        if clock is not None:
+            findings.insert(0, clock)
+        found = seen.diagnosis_seen(findings)
         now, first = time.monotonic(), running not in self._checked  # the compiler is waited for
         until = now + (LEAST if first else max(LEAST, TIMES * (now - began)))
-        self._checked[running] = _Checked(found.health, bins, position, until)
+        self._checked[running] = _Checked(found.health, bins, position, until, clock is not None)
         return found
 
     def _health(self, running: Running) -> _Checked:
         kept, position = self._checked.get(running), running.replica.position
-        if kept is None or (kept.position != position and time.monotonic() > kept.until):
+        alarm = self._watch.finding(running) is not None
+        if (
+            kept is None
+            or kept.alarm != alarm
+            or (kept.position != position and time.monotonic() > kept.until)
+        ):
             self.diagnosis(running)
         return self._checked[running]
 

@@ -7,19 +7,24 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 
 from continuarm.errors import MissingExtraError, SettingsError
-from continuarm.service.app import MOST_A_SECOND, application
-from continuarm.service.experiments import Experiments
 from continuarm.service.listening import bound, is_loopback
-from continuarm.service.running import MAX_BEHIND
-from continuarm.service.shortcuts import Shortcuts
 from continuarm.service.stopping import end_well, end_with
 from continuarm.store import open_store
 from continuarm.store.addresses import without_password
 
 try:
+    import httptools  # noqa: F401  # the parser that uvicorn is run with
     import uvicorn
-except ImportError as error:
-    raise MissingExtraError("a server needs uvicorn: pip install 'continuarm[service]'") from error
+
+    from continuarm.service.app import MOST_A_SECOND, application
+    from continuarm.service.experiments import Experiments
+    from continuarm.service.running import MAX_BEHIND
+    from continuarm.service.server import OPTIONS, allow_connections
+    from continuarm.service.shortcuts import Shortcuts
+except ModuleNotFoundError as error:
+    raise MissingExtraError(
+        f"a server needs {error.name}: pip install 'continuarm[service]'"
+    ) from error
 
 __all__ = ["serve"]
 
@@ -78,17 +83,14 @@ def run(factory: str, host: str, port: int, workers: int) -> None:
         host=host,
         port=port,
         workers=workers,
-        access_log=False,
-        log_level="warning",
-        server_header=False,
-        proxy_headers=False,  # nobody asks who was behind a proxy
-        timeout_graceful_shutdown=10,
+        **OPTIONS,
     )
 
 
 def _application() -> Shortcuts:
     """The application of one worker."""
     sys.setswitchinterval(SWITCH)
+    allow_connections()
     parent = int(os.environ.get(PARENT, "0"))
     if parent == os.getppid():
         end_with(parent)

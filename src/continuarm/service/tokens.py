@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from threading import Event, Thread
 from typing import NamedTuple
 
+from continuarm.background import Task
 from continuarm.errors import ContinuarmError, SettingsError, UnavailableError
 from continuarm.store.protocol import Store
 from continuarm.store.records import Token
@@ -81,13 +82,11 @@ class Doorkeeper:
 
     rate : requests per second of one token, in this process.
     public : whether other machines may reach this server: then it never serves without tokens.
-    failures : looks into the store that failed.
     """
 
     def __init__(self, store: Store, rate: float, *, public: bool = False) -> None:
         self._store, self._rate, self._public = store, rate, public
         self._left: dict[str, tuple[float, float]] = {}  # requests a token has left, and when
-        self.failures = 0
         self._stop = Event()
         self._thread = Thread(target=self._keep_looking, name="tokens", daemon=True)
         self.look()
@@ -107,11 +106,10 @@ class Doorkeeper:
         self._seen = _Seen(self._store.tokens(), needed, began)
 
     def _keep_looking(self) -> None:
+        task = Task("tokens")
         while not self._stop.wait(LOOK):
-            try:
+            with task.surviving():
                 self.look()
-            except Exception:  # whatever the store has met: the next look is soon
-                self.failures += 1
 
     @property
     def is_open(self) -> bool:

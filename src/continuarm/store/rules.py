@@ -13,8 +13,10 @@ __all__ = [
     "adoptable",
     "appendable",
     "erasable",
+    "is_storable",
     "named",
     "same_settings",
+    "sought",
     "storable",
     "storable_group",
     "there_already",
@@ -43,9 +45,14 @@ def named(name: str, of: str = "an experiment") -> str:
     return name
 
 
+def is_storable(text: str) -> bool:
+    """Whether every database takes this as text."""
+    return "\0" not in text and (text.isascii() or not _is_torn(text))
+
+
 def storable(text: str | None) -> None:
     """Refuse what no database takes as text."""
-    if text is not None and ("\0" in text or (not text.isascii() and _is_torn(text))):
+    if text is not None and not is_storable(text):
         raise InputError(
             f"text without zeros and halves of characters is needed, but got {text!r}"
         )
@@ -69,6 +76,13 @@ def _is_torn(text: str) -> bool:
 def unknown(name: str) -> UnknownExperimentError:
     """There is no experiment of this name."""
     return UnknownExperimentError(f"an experiment must be created first, but {name!r} was not")
+
+
+def sought(name: str) -> str:
+    """A name to look for; what no database takes is the name of no experiment."""
+    if not is_storable(name):
+        raise unknown(name)
+    return name
 
 
 def same_settings(experiment: Experiment, settings: str) -> Experiment:

@@ -15,8 +15,10 @@ from continuarm.store.rules import (
     adoptable,
     appendable,
     erasable,
+    is_storable,
     named,
     same_settings,
+    sought,
     storable,
     storable_group,
     there_already,
@@ -29,6 +31,7 @@ from continuarm.store.settling import Known, settle
 __all__ = ["Database", "Session", "SqlStore"]
 
 Row = tuple[Any, ...]
+Rows = Callable[[], list[Row]]
 Seen = TypeVar("Seen")
 
 
@@ -38,6 +41,12 @@ class Session(Protocol):
     def run(self, statement: str, *given: Any) -> list[Row]:
         """The rows that a statement answers; a `?` stands for each thing given."""
 
+    def send(self, statement: str, *given: Any) -> Rows:
+        """The same, whose rows are waited for when they are called for.
+
+        What is sent before one waits takes one round trip to a database that is far.
+        """
+
     def run_many(self, statement: str, given: Iterable[Row]) -> None:
         """Run a statement once for each row of things."""
 
@@ -45,8 +54,8 @@ class Session(Protocol):
 class Database(Protocol):
     """What differs between databases."""
 
-    #: SQL for some columns of the events of an experiment, given second, that have one of the
-    #: strings, given first by `listed`, in another column; it looks each of them up in its index
+    #: SQL for some columns of the events of an experiment, by its number, that have one of the
+    #: strings, given by `listed`, in another column; it looks each of them up in its index
     among: str
     #: SQL that keeps others from writing to the rows that were just read
     locking: str
@@ -56,13 +65,13 @@ class Database(Protocol):
     def listed(self, strings: list[str]) -> Any:
         """Strings as one parameter."""
 
-    def clock(self, session: Session) -> float:
-        """The present time in seconds since 1970, the same for all who write."""
+    def clock(self, session: Session) -> Callable[[], float]:
+        """The present time in seconds since 1970, the same for all who write, when called for."""
 
-    def reading(self) -> AbstractContextManager[Session]:
-        """A transaction that reads."""
+    def reading(self, patience: float | None = None) -> AbstractContextManager[Session]:
+        """A transaction that reads; seconds that it may take, if it is a long one."""
 
-    def writing(self) -> AbstractContextManager[Session]:
+    def writing(self, patience: float | None = None) -> AbstractContextManager[Session]:
         """A transaction that writes."""
 
     def writing_now(self) -> AbstractContextManager[Session]:
@@ -88,11 +97,14 @@ class Database(Protocol):
 
 
 EXPERIMENT = "number, name, settings, archived, begins, head, time, numbers, clock_offset"
+FIND = f"SELECT {EXPERIMENT} FROM experiments WHERE name = ?"
+NUMBER = "(SELECT number FROM experiments WHERE name = ?)"
 SNAPSHOT = "position, version, digest, state"
 RECORD = "position, time, kind, body, opens, closes, client_key"
 ROW = "(?, ?, ?, ?, ?, ?, ?, ?)"
 WRITE = f"INSERT INTO events (experiment, {RECORD}) VALUES {ROW}"
 MOST_ROWS = 64  # of one statement
+LARGE, WHOLE = 30.0, 3600.0  # seconds for a snapshot, and for a whole experiment
 IS_OPENED = "0, 0.0, '', '', opens, NULL, NULL"  # a record without what its index does not have
 KEEP = (
     f"INSERT INTO snapshots (experiment, {SNAPSHOT}) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
@@ -116,10 +128,7 @@ class SqlStore:
 
     def _found(self, session: Session, name: str, locking: str = "") -> tuple[int, Experiment]:
         """An experiment and its number."""
-        rows = session.run(f"SELECT {EXPERIMENT} FROM experiments WHERE name = ?{locking}", name)
-        if not rows:
-            raise unknown(name)
-        return _experiment(rows[0])
+        return _one(session.run(f"{FIND}{locking}", sought(name)), name)
 
     def create(self, name: str, settings: str) -> Experiment:
         """See `Store`."""
@@ -168,18 +177,19 @@ class SqlStore:
     def _append(
         self, session: Session, name: str, group: Sequence[Entry], onto: int | None
     ) -> Appended:
-        number, experiment = self._found(session, name, self.database.locking)
-        appendable(experiment)
-        now = max(experiment.time, self.database.clock(session) + experiment.clock_offset)
-        known = self._known(session, number, group)
-        outcomes = settle(group, experiment.head, now, known, onto)
+        look = f"{FIND}{self.database.locking}"  # first: what is seen next is seen alone
+        found, clock = session.send(look, sought(name)), self.database.clock(session)
+        known = self._known(session, name, group)
+        number, experiment = _one(found(), name)
+        now = max(appendable(experiment).time, clock() + experiment.clock_offset)
+        outcomes = settle(group, experiment.head, now, known(), onto)
         added = [o.record for o in outcomes if o.refused is None and o.record is not None]
         if added:
             self._write(session, number, added)
         return Appended(outcomes, experiment.head + len(added))
 
-    def _known(self, session: Session, number: int, group: Sequence[Entry]) -> Known:
-        """The records that the entries of a group may meet."""
+    def _known(self, session: Session, name: str, group: Sequence[Entry]) -> Callable[[], Known]:
+        """The records that the entries of a group may meet, when they are called for."""
         closes = [entry.closes for entry in group if entry.closes is not None]
         wanted = (
             ("opens", [entry.opens for entry in group if entry.opens is not None], RECORD),
@@ -190,24 +200,21 @@ class SqlStore:
         looks, given = list[str](), list[Any]()
         for column, names, columns in wanted:
             if names:
-                looks.append(self.database.among.format(column=column, columns=columns))
-                given += self.database.listed(names), number
-        rows = session.run(" UNION ALL ".join(looks), *given) if looks else []
-        known = Known.of(Record(*row) for row in rows if row[0])
-        for row in rows:
-            if not row[0]:
-                known.opened.setdefault(row[4], None)
-        return known
+                look = self.database.among
+                looks.append(look.format(column=column, columns=columns, number=NUMBER))
+                given += self.database.listed(names), name
+        rows = session.send(" UNION ALL ".join(looks), *given) if looks else list[Row]
+        return lambda: _met(rows())
 
     def _write(self, session: Session, number: int, added: list[Record]) -> None:
         rows, first = [(number, *record) for record in added], 0
         while first < len(rows):  # few statements: each lets other threads in, and waits again
             last = first + min(MOST_ROWS, 1 << (len(rows) - first).bit_length() - 1)
             statement = WRITE + f", {ROW}" * (last - first - 1)
-            session.run(statement, *chain.from_iterable(rows[first:last]))
+            session.send(statement, *chain.from_iterable(rows[first:last]))
             first = last
         head, time = added[-1][:2]
-        session.run(
+        session.send(
             "UPDATE experiments SET head = ?, time = ? WHERE number = ?", head, time, number
         )
         self.database.appended(session)
@@ -215,7 +222,7 @@ class SqlStore:
     def clock(self) -> float:
         """See `Store`."""
         with self.database.reading() as session:
-            return self.database.clock(session)
+            return self.database.clock(session)()
 
     def set_clock(self, name: str, entry: Entry, offset: float) -> Appended:
         """See `Store`."""
@@ -245,6 +252,8 @@ class SqlStore:
     def _record(self, name: str, column: str, value: str) -> Record | None:
         with self.database.reading() as session:
             number, _ = self._found(session, name)
+            if not is_storable(value):
+                return None
             rows = session.run(
                 f"SELECT {RECORD} FROM events WHERE experiment = ? AND {column} = ?", number, value
             )
@@ -301,7 +310,7 @@ class SqlStore:
 
     def keep(self, name: str, snapshot: Snapshot) -> Snapshot:
         """See `Store`."""
-        with self.database.writing() as session:
+        with self.database.writing(LARGE) as session:
             number, _ = self._found(session, name)
             session.run(KEEP, number, *snapshot)
             [row] = session.run(
@@ -315,7 +324,7 @@ class SqlStore:
 
     def newest(self, name: str, version: str) -> Snapshot | None:
         """See `Store`."""
-        with self.database.reading() as session:
+        with self.database.reading(LARGE) as session:
             number, _ = self._found(session, name)
             rows = session.run(
                 f"SELECT {SNAPSHOT} FROM snapshots "
@@ -327,7 +336,7 @@ class SqlStore:
 
     def snapshots(self, name: str) -> list[Snapshot]:
         """See `Store`."""
-        with self.database.reading() as session:
+        with self.database.reading(LARGE) as session:
             number, _ = self._found(session, name)
             rows = session.run(f"SELECT {SNAPSHOT} FROM snapshots WHERE experiment = ?", number)
         return sorted(Snapshot(*row) for row in rows)
@@ -337,7 +346,7 @@ class SqlStore:
     ) -> None:
         """See `Store`."""
         name, settings, archived, *numbers = experiment
-        with self.database.writing() as session:
+        with self.database.writing(WHOLE) as session:
             rows = session.run(
                 "INSERT INTO experiments (name, settings, archived, begins, head, time, numbers, "
                 "clock_offset) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING "
@@ -355,7 +364,7 @@ class SqlStore:
 
     def erase(self, name: str, until: int) -> None:
         """See `Store`."""
-        with self.database.writing() as session:
+        with self.database.writing(WHOLE) as session:
             number, experiment = self._found(session, name, self.database.locking)
             has = session.run(
                 "SELECT 1 FROM snapshots WHERE experiment = ? AND position = ?", number, until
@@ -403,6 +412,8 @@ class SqlStore:
 
     def revoke_token(self, name: str) -> None:
         """See `Store`."""
+        if not is_storable(name):
+            raise token_unknown(name)
         with self.database.writing() as session:
             gone = session.run("DELETE FROM tokens WHERE name = ? RETURNING name", name)
         if not gone:
@@ -422,6 +433,20 @@ class SqlStore:
     def close(self) -> None:
         """See `Store`."""
         self.database.close()
+
+
+def _one(rows: list[Row], name: str) -> tuple[int, Experiment]:
+    if not rows:
+        raise unknown(name)
+    return _experiment(rows[0])
+
+
+def _met(rows: list[Row]) -> Known:
+    known = Known.of(Record(*row) for row in rows if row[0])
+    for row in rows:
+        if not row[0]:
+            known.opened.setdefault(row[4], None)
+    return known
 
 
 def _experiment(row: Row) -> tuple[int, Experiment]:

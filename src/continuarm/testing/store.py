@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 
 from continuarm.errors import ExperimentConflictError, InputError, UnknownExperimentError
 from continuarm.store.protocol import Store
@@ -242,6 +243,13 @@ def _check_texts(store: Store) -> None:
         entries = [Entry("asked", ""), Entry("asked", "", key=text)]
         _refuses(InputError, lambda entries=entries: store.append("texts", entries))  # type: ignore[misc]
         _refuses(InputError, lambda text=text: store.create("more", text))  # type: ignore[misc]
+        _refuses(InputError, partial(store.revoke_token, text))
+        for look in (store.experiment, store.archive):
+            _refuses(UnknownExperimentError, partial(look, text))
+        _refuses(UnknownExperimentError, partial(store.read, text, 0))
+        _refuses(UnknownExperimentError, partial(store.append, text, [Entry("asked", "")]))
+        found = (look("texts", text) for look in (store.opening, store.closing, store.keyed))
+        assert list(found) == [None] * 3, "what no database takes must be the name of nothing"
     assert store.experiment("texts").head == 0
 
 
