@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from typing import Any
 
 from continuarm.errors import MissingExtraError, SettingsError
 from continuarm.service.app import MOST_A_SECOND, application
@@ -13,6 +14,7 @@ from continuarm.service.listening import bound, is_loopback
 from continuarm.service.running import MAX_BEHIND
 from continuarm.service.shortcuts import Shortcuts
 from continuarm.service.stopping import end_well, end_with
+from continuarm.service.workers import ARE_EVEN, Workers
 from continuarm.store import open_store
 from continuarm.store.addresses import without_password
 
@@ -23,6 +25,13 @@ except ImportError as error:
 
 __all__ = ["serve"]
 
+OPTIONS: dict[str, Any] = {
+    "access_log": False,
+    "log_level": "warning",
+    "server_header": False,
+    "proxy_headers": False,  # nobody asks who was behind a proxy
+    "timeout_graceful_shutdown": 10,
+}
 SWITCH = 0.0005  # seconds after which the thread that writes gets its turn
 STORE, MAX_LAG = "CONTINUARM_STORE", "CONTINUARM_MAX_LAG"  # how workers are told
 MAX_LAG_EVENTS, MANNER = "CONTINUARM_MAX_LAG_EVENTS", "CONTINUARM_MANNER"
@@ -70,18 +79,17 @@ def serve(
 def run(factory: str, host: str, port: int, workers: int) -> None:
     """Serve the application that a function makes in every worker, given as `module:function`."""
     os.environ[PARENT] = str(os.getpid())
-    uvicorn.run(
-        factory,
-        factory=True,
-        host=host,
-        port=port,
-        workers=workers,
-        access_log=False,
-        log_level="warning",
-        server_header=False,
-        proxy_headers=False,  # nobody asks who was behind a proxy
-        timeout_graceful_shutdown=10,
-    )
+    given = {"factory": True, "host": host, "port": port, **OPTIONS}
+    if workers == 1 or not ARE_EVEN:
+        uvicorn.run(factory, workers=workers, **given)
+    else:
+        Workers(workers, _work, factory, given).run()
+
+
+def _work(factory: str, given: dict[str, Any]) -> None:
+    """Serve in one of several workers."""
+    with bound(given["host"], given["port"], is_shared=True) as own:
+        uvicorn.Server(uvicorn.Config(factory, **given)).run(sockets=[own])
 
 
 def _application() -> Shortcuts:
