@@ -271,9 +271,9 @@ for both.
 
 Why two workers are not twice as fast: each folds the decisions of the other, too, and with half of
 the connections each has groups half as large, so that twice as many wait for the disk, one after
-the other. Where servers have more cores than the load leaves here, that wait remains, and that each
-decision is folded everywhere. More than one worker is also for what happens when one of them is
-busy or gone. For speed, send batches, or let
+the other. Where servers have more cores than the load leaves here, that wait remains, and that
+each decision is folded everywhere. More than one worker is also for what happens when one of them
+is busy or gone. For speed, send batches, or let
 [experiments shard](deployment.md#a-million-decisions-a-second).
 """
 
