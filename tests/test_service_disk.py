@@ -15,8 +15,9 @@ import pytest
 from continuarm.ledger.desk import Desk
 from continuarm.ledger.replica import Replica
 from continuarm.service.experiments import Experiments
+from continuarm.service.helpers import WRITERS, Helpers
 from continuarm.service.messages import Edges, NewExperiment
-from continuarm.service.running import AT_ONCE, WRITERS, Helpers, Running
+from continuarm.service.running import AT_ONCE, Running
 from continuarm.store import Entry, Store, open_store
 from tests.service import CUSTOMER, HERE, PRICES, served, until
 
