@@ -24,6 +24,7 @@ from continuarm.live.policy import Policy
 from continuarm.service.fields import about
 from continuarm.service.groups import Together
 from continuarm.service.helpers import Helpers
+from continuarm.service.refusals import ending
 from continuarm.store.protocol import Store, TurnTakenError
 from continuarm.store.records import Appended, Entry, Outcome, Record
 from continuarm.store.rules import storable
@@ -370,7 +371,11 @@ class Running:
 
 async def _in(threads: ThreadPoolExecutor, work: Any, *given: Any) -> Any:
     """What some work answers that a thread does, while the event loop goes on."""
-    return await asyncio.get_running_loop().run_in_executor(threads, work, *given)
+    try:
+        begun = threads.submit(work, *given)
+    except RuntimeError as error:  # they were told to end
+        raise ending() from error
+    return await asyncio.wrap_future(begun)
 
 
 def _foreseen(found: list[Any]) -> list[Any]:
