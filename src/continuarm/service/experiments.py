@@ -27,8 +27,9 @@ from continuarm.live.named import makes
 from continuarm.live.named.by_name import maker_of
 from continuarm.live.policy import Policy
 from continuarm.service.fields import about
+from continuarm.service.helpers import Helpers
 from continuarm.service.messages import Edges, NewExperiment
-from continuarm.service.running import MAX_BEHIND, Helpers, Running
+from continuarm.service.running import MAX_BEHIND, Running
 from continuarm.sets import Polytope
 from continuarm.store.protocol import Store
 from continuarm.store.rules import appendable

@@ -14,7 +14,7 @@ from continuarm.errors import ContinuarmError
 from continuarm.service.connections import LARGEST_BODY
 from continuarm.service.messages import Refusal, Request
 from continuarm.service.operations import Operation
-from continuarm.service.refusals import TooBusyError, TooLargeError, refusal_of, status_of
+from continuarm.service.refusals import TooBusyError, TooLargeError, ending, refusal_of, status_of
 from continuarm.service.tokens import Doorkeeper, Headers, header_of
 
 __all__ = [
@@ -121,6 +121,8 @@ class Endpoint:
             response: Response = await op.handler(request, body)
         except (ContinuarmError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             response = refused(error)
+        except asyncio.CancelledError:  # the server ends, and has waited long enough
+            response = refused(ending())
         except ClientDisconnect:
             response = answered(Refusal("malformed", "the body must come whole"), 400)
         except Exception:  # a defect of ours: said as such, and raised for who serves it to log
@@ -147,17 +149,18 @@ def _is_empty(headers: Headers) -> bool:
     return length == b"0" and header_of(headers, b"transfer-encoding") is None
 
 
-async def _content(headers: Headers, receive: Any) -> bytes:
+async def _content(headers: Headers, receive: Any) -> bytearray:
     """The body of a request, not too large."""
     kind = header_of(headers, b"content-type") or b""
     if kind != PLAIN and kind.partition(b";")[0].strip().lower() != PLAIN:
         raise msgspec.DecodeError(f"the content type must be {JSON}")
-    content, more = b"", True
+    content, more = bytearray(), True
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
-        content, more = content + message.get("body", b""), message.get("more_body", False)
+        content += message.get("body", b"")
+        more = message.get("more_body", False)
         if len(content) > LARGEST_BODY:
             raise TooLargeError(f"a request has at most {LARGEST_BODY} bytes, but this has more")
     return content
