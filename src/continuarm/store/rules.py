@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from typing import Any, NamedTuple
 
 from continuarm.errors import ExperimentConflictError, InputError, UnknownExperimentError
 from continuarm.store.records import Entry, Experiment, Record
@@ -14,6 +15,7 @@ __all__ = [
     "appendable",
     "erasable",
     "is_storable",
+    "is_typed",
     "named",
     "same_settings",
     "sought",
@@ -83,6 +85,18 @@ def sought(name: str) -> str:
     if not is_storable(name):
         raise unknown(name)
     return name
+
+
+def is_typed(part: NamedTuple) -> bool:
+    """Whether each field is of its type; a whole number may stand for a float."""
+    kinds = type(part).__annotations__.values()
+    return all(_is_a(value, kind) for value, kind in zip(part, kinds, strict=True))
+
+
+def _is_a(value: Any, kind: Any) -> bool:
+    if kind in (int, float) and isinstance(value, bool):
+        return False
+    return isinstance(value, int | float) if kind is float else isinstance(value, kind)
 
 
 def same_settings(experiment: Experiment, settings: str) -> Experiment:
