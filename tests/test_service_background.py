@@ -95,8 +95,10 @@ def test_every_task_of_a_server_survives_what_nobody_has_foreseen(
                 fails_once(monkeypatch, store, "wait_for_any")
             with goes_on("tokens"):
                 fails_once(monkeypatch, store, "tokens")
-            with goes_on("clock"):
+            with goes_on("expiry"):
                 fails_once(monkeypatch, Running, "pass_time")
+            with goes_on("clock"):
+                fails_once(monkeypatch, store, "clock")
             with goes_on("listener"):
                 fails_once(monkeypatch, PostgresqlDatabase, "_wake")
                 store.append("prices", [Entry("time-passed", "{}")])
@@ -111,7 +113,7 @@ def test_every_task_of_a_server_survives_what_nobody_has_foreseen(
             store.revoke_token("goes")
             until(lambda: client.get(HERE, headers=goes).status_code == 401)
             said = client.get("/metrics").text
-    for task in ("clock", "follower", "listener", "snapshots", "tokens"):
+    for task in ("clock", "expiry", "follower", "listener", "snapshots", "tokens"):
         assert f'continuarm_background_errors_total{{task="{task}"}}' in said
 
 
