@@ -271,7 +271,7 @@ def test_another_version_takes_over_and_the_one_before_stops(address: str, store
         until_ready(old, 503)
         answer = old.post(f"{HERE}/decisions", json=context)
         assert answer.status_code == 503
-        assert "continuarm upgrade prices" in answer.json()["message"]
+        assert "stop it, and start one of that version" in answer.json()["message"]
         assert "'prices' is of version 2" in old.get("/readyz").text
         with pytest.raises(StoreError, match="is of version 2"):
             shared.ask([30.0])

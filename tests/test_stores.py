@@ -15,7 +15,10 @@ from threading import Thread
 
 import psycopg
 import pytest
+from click.testing import CliRunner
 
+import continuarm as ca
+from continuarm.cli import cli
 from continuarm.errors import (
     ExperimentConflictError,
     InputError,
@@ -23,7 +26,7 @@ from continuarm.errors import (
     StoreError,
     UnavailableError,
 )
-from continuarm.store import Entry, Snapshot, Store, open_store, schema, sqlite
+from continuarm.store import Entry, Snapshot, Store, open_store, schema, sqlite, sqlite_connections
 from continuarm.store import postgresql as postgresql_store
 from continuarm.store.moving import read_lines, written_lines
 from continuarm.store.protocol import TurnTakenError
@@ -303,13 +306,35 @@ def test_a_store_of_a_newer_version_or_of_another_program_is_refused(
     for address in (newer, where):
         with pytest.raises(StoreError, match=f"up to version {schema.VERSION}, but"):
             open_store(address)
-    with pytest.raises(StoreError, match="a file of its own"):
-        open_store(other)
+    for version in range(schema.VERSION + 1):  # theirs may be any number
+        with closing(sqlite3.connect(other)) as connection:
+            connection.execute(f"PRAGMA user_version = {version}")
+        with pytest.raises(StoreError, match=r"a file of its own, but .* the table 'theirs'"):
+            open_store(other)
     with closing(sqlite3.connect(other)) as connection:
         assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("theirs",)]
     (tmp_path / "text").write_text("no database, and longer than a header would be" * 100)
     with pytest.raises(StoreError, match="not a database"):
         open_store(tmp_path / "text")
+
+
+@pytest.mark.parametrize("taken", ["continuarm", "events", "tokens"])
+def test_a_table_of_others_is_named_and_left_as_it_is(
+    taken: str, tmp_path: Path, server: postgresql.Server
+) -> None:
+    where, path = server.fresh(f"others-{taken[::-1]}"), tmp_path / "shop.db"
+    with psycopg.connect(where) as theirs:
+        theirs.execute(f"CREATE TABLE {taken} (a TEXT)".encode())
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"CREATE TABLE {taken} (a TEXT)")
+    for address in (where, path):
+        with pytest.raises(StoreError, match=f"of its own, but .*['\"]{taken}['\"]") as refusal:
+            open_store(address)
+        assert not isinstance(refusal.value, UnavailableError)
+        assert "\n" not in str(refusal.value)
+    with psycopg.connect(where) as theirs:
+        tables = theirs.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+        assert tables.fetchall() == [(taken,)]
 
 
 def test_a_store_of_an_older_version_is_migrated(
@@ -404,7 +429,7 @@ def test_a_connection_that_cannot_be_used_is_let_go(
 ) -> None:
     closed = list[bool]()
 
-    class Away(sqlite._Connection):
+    class Away(sqlite_connections.Connection):
         def execute(self, *_: object) -> sqlite3.Cursor:
             raise sqlite3.OperationalError("unable to open database file")
 
@@ -415,7 +440,7 @@ def test_a_connection_that_cannot_be_used_is_let_go(
     with closing(open_store(tmp_path / "shop.db")) as store:
         store.create("prices", "{}")
         with monkeypatch.context() as patch:
-            patch.setattr(sqlite, "_Connection", Away)
+            patch.setattr(sqlite_connections, "Connection", Away)
             for _ in range(3):
                 with (
                     pytest.raises(UnavailableError),
@@ -455,3 +480,26 @@ def test_a_store_is_closed_while_others_read_and_nothing_breaks(tmp_path: Path) 
     """
     ended = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True)
     assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def test_new_files_are_their_owners_alone_and_others_keep_their_modes(tmp_path: Path) -> None:
+    where, moved, saved = (tmp_path / name for name in ("shop.db", "shop.jsonl", "prices.policy"))
+    policy = ca.SurfaceSampling(ca.Box([18.0], [90.0]), ca.Box([1.0], [9.0]))
+    before = os.umask(0)
+    try:
+        with closing(open_store(where)) as store:
+            ca.share(policy, store, "prices")
+            command = ["export", "prices", "--to", str(moved), "--store", str(where)]
+            assert CliRunner().invoke(cli, command).exit_code == 0
+            policy.save(saved)
+            modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+        names = ["prices.policy", "shop.db", "shop.db-shm", "shop.db-wal", "shop.jsonl"]
+        assert modes == dict.fromkeys(names, 0o600)
+        for path in (where, saved):
+            path.chmod(0o640)
+        with closing(open_store(where)):
+            policy.save(saved)
+            modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+        assert modes == {**dict.fromkeys(names, 0o640), "shop.jsonl": 0o600}
+    finally:
+        os.umask(before)

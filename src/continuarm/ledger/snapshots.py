@@ -50,8 +50,12 @@ def all_kept(store: Store, name: str) -> Iterator[Snapshot]:
 
 def newest_kept(store: Store, name: str, first: int, last: float = math.inf) -> Iterator[Snapshot]:
     """Those of this version from a position to another, the newest first."""
+    newest = store.newest(name, own_version())
+    if newest is not None and first <= newest.position <= last:
+        yield newest  # as a rule the others need not be read
     for snapshot in reversed(list(all_kept(store, name))):
-        if snapshot.version == own_version() and first <= snapshot.position <= last:
+        fits = first <= snapshot.position <= last and snapshot.version == own_version()
+        if fits and (newest is None or snapshot.position != newest.position):
             yield snapshot
 
 

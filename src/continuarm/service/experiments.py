@@ -20,6 +20,7 @@ from continuarm.errors import (
     UnavailableError,
     UnknownExperimentError,
 )
+from continuarm.ledger.beginnings import OtherVersionError
 from continuarm.ledger.shared import begun
 from continuarm.live.guarded import Changes
 from continuarm.live.named import makes
@@ -44,12 +45,14 @@ LOG = logging.getLogger("continuarm")
 class Quarantined(NamedTuple):
     """An experiment that cannot be opened, or not go on.
 
-    reason : in one line.
+    reason : in one line; it may quote what is in the store.
+    said : the same for everybody, with or without a token.
     tries : to open it.
     again : when the next one is due, by the monotonic clock.
     """
 
     reason: str
+    said: str
     tries: int
     again: float
 
@@ -131,8 +134,10 @@ class Experiments:
         reason = f"{name!r} cannot be served now: {' '.join(words.split())}"
         if held is None or held.reason != reason:
             LOG.error("%r is quarantined", name, exc_info=error)
-        wait = min(AGAIN * 2.0 ** (tries - 1), SELDOM)
-        self.quarantined[name] = Quarantined(reason, tries, time.monotonic() + wait)
+        is_known = isinstance(error, OtherVersionError)
+        said = reason if is_known else f"{type(error).__name__}: its log has the reason"
+        again = time.monotonic() + min(AGAIN * 2.0 ** (tries - 1), SELDOM)
+        self.quarantined[name] = Quarantined(reason, said, tries, again)
         return reason
 
     async def running(self, request: HttpRequest) -> Running:

@@ -92,8 +92,11 @@ class Running:
     def follow(self, head: int, at: float) -> None:
         """Fold what was appended up to a head, which was known at a time."""
         self._head = max(self._head, head)
-        if head < self.replica.position:  # as of then, or a failover has cut the ledger back
+        before = self.replica.position
+        if head < before:  # as of then, or a failover has cut the ledger back
             self._fold(self._read(AT_ONCE))
+            if self.replica.position < before:
+                self._head = self.replica.position
         while self.replica.position < head and self._fold(self._read(AT_ONCE)):
             pass
         self.current_at = max(self.current_at, at)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from threading import Condition, Lock, Thread
 from typing import Any
+from weakref import WeakSet
 
 import psycopg
 from psycopg_pool import PoolTimeout
@@ -76,6 +77,7 @@ class PostgresqlDatabase:
         "(SELECT * FROM events WHERE {column} = listed AND experiment = {number} OFFSET 0) AS met"
     )  # each by itself: else all events are looked through, as long as there are no statistics
     locking, is_near = " FOR UPDATE", False
+    _pool: Connections
 
     def __init__(self, address: str, *, make: bool = True) -> None:
         self.where, self._closed, self._opening = without_password(address), False, Lock()
@@ -90,6 +92,12 @@ class PostgresqlDatabase:
             except BaseException:
                 self.close()
                 raise
+        _all.add(self)
+
+    def forked(self) -> None:
+        """In a child process: what comes next opens connections of its own."""
+        self._pool.leave_to_parent()
+        self._opening, self._heard = Lock(), Condition()
 
     def _limit(self) -> float:
         """Seconds that a statement may take."""
@@ -128,17 +136,26 @@ class PostgresqlDatabase:
 
     def _migrate(self, session: Session, make: bool) -> None:
         if session.run("SELECT to_regclass('continuarm')") != [(None,)]:
-            if session.run("SELECT version FROM continuarm") == [(schema.VERSION,)]:
+            if self._versions(session) == [(schema.VERSION,)]:
                 return
         elif not make:
             raise schema.missing(self.where)
         session.run("SELECT pg_advisory_xact_lock(?)", ONE_AT_A_TIME)
         session.run("CREATE TABLE IF NOT EXISTS continuarm (version BIGINT NOT NULL)")
-        rows = session.run("SELECT version FROM continuarm")
+        rows = self._versions(session)
         for statement in schema.statements(rows[0][0] if rows else 0, self.where, WORDS):
             session.run(statement)
         session.run("DELETE FROM continuarm")
         session.run("INSERT INTO continuarm VALUES (?)", schema.VERSION)
+
+    def _versions(self, session: Session) -> list[Row]:
+        try:
+            return session.run("SELECT version FROM continuarm")
+        except psycopg.errors.UndefinedColumn:
+            raise StoreError(
+                f"a store must have tables of its own, but {self.where}: relation "
+                '"continuarm" is another\'s'
+            ) from None
 
     @contextmanager
     def _refusals(self) -> Iterator[None]:
@@ -266,3 +283,15 @@ class PostgresqlDatabase:
 
 def _in_one_line(error: Exception) -> str:
     return " ".join(str(error).partition("\nLINE ")[0].split())
+
+
+_all: WeakSet[PostgresqlDatabase] = WeakSet()
+
+
+def _in_child() -> None:
+    for database in list(_all):
+        database.forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

@@ -10,14 +10,16 @@ import os
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from threading import Event, Lock, Thread
 from typing import Final
+from weakref import WeakSet
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import ConnectionPool, PoolTimeout
 
+from continuarm.store.immortal import keep_for_ever
 from continuarm.store.postgresql_pipeline import Connection
 
 __all__ = ["Connections", "limited"]
@@ -59,6 +61,7 @@ class Connections:
     def __init__(self, address: str) -> None:
         self._address, self.is_closed = address, Event()
         self._until: dict[Connection, float] = {}
+        self._made: WeakSet[Connection] = WeakSet()
         self._looking, self._trial, self._stands_still = Lock(), Lock(), False
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             address,
@@ -67,6 +70,7 @@ class Connections:
             min_size=1,
             max_size=MOST,
             reconnect_timeout=REPLACING,
+            configure=self._made.add,
             open=False,
         )
         Thread(target=self._cut_late_ones, name="continuarm-deadlines", daemon=True).start()
@@ -79,6 +83,7 @@ class Connections:
     def new(self, patience: float | None = None) -> Iterator[Connection]:
         """One more connection; seconds for what is done in here, if they are limited."""
         with Connection.connect(self._address, autocommit=True) as connection:
+            self._made.add(connection)
             with nullcontext() if patience is None else self.cutting(connection, patience):
                 yield connection
 
@@ -133,6 +138,18 @@ class Connections:
                     if now > until and not connection.closed:
                         self._stands_still = True
                         _cut(connection)
+
+    def leave_to_parent(self) -> None:
+        """In a child process: do nothing to them ever, and have none of their sockets.
+
+        To close one would tell PostgreSQL that the parent has gone. To keep its socket would hide
+        from PostgreSQL when the parent has gone. Locks may be held by threads that are not here.
+        """
+        keep_for_ever(self)
+        with open(os.devnull, "r+b", buffering=0) as nothing:
+            for connection in list(self._made):
+                with suppress(psycopg.Error, OSError):
+                    os.dup2(nothing.fileno(), connection.fileno())
 
     def close(self) -> None:
         """Let go of all connections."""
