@@ -26,10 +26,21 @@ from continuarm.errors import (
     StoreError,
     UnavailableError,
 )
-from continuarm.store import Entry, Snapshot, Store, open_store, schema, sqlite, sqlite_connections
+from continuarm.store import (
+    Entry,
+    Kept,
+    Snapshot,
+    Store,
+    open_store,
+    schema,
+    sqlite,
+    sqlite_connections,
+)
 from continuarm.store import postgresql as postgresql_store
+from continuarm.store.checksums import digest_of
 from continuarm.store.moving import read_lines, written_lines
 from continuarm.store.protocol import TurnTakenError
+from continuarm.store.retention import superfluous
 from continuarm.store.sql import NUMBER
 from continuarm.testing import check_store
 from tests import postgresql
@@ -198,7 +209,7 @@ def test_an_experiment_moves_to_another_store_as_it_is(kind: str, address: Addre
     for k in range(5):
         entry = Entry("asked", f'{{"k": {k}}}', opens=str(k), key=f"key {k}")
         here.append("shop", [entry, Entry("told", "{}", closes=str(k))])
-    here.keep("shop", Snapshot(4, "1", "digest", b"\0\xff"))
+    here.keep("shop", Snapshot(4, "1", digest_of(b"\0\xff"), b"\0\xff"))
     here.erase("shop", 4)
     lines = list(written_lines(here, "shop"))
     with closing(open_store(":memory:" if kind == "memory" else address(kind))) as there:
@@ -503,3 +514,69 @@ def test_new_files_are_their_owners_alone_and_others_keep_their_modes(tmp_path: 
         assert modes == {**dict.fromkeys(names, 0o640), "shop.jsonl": 0o600}
     finally:
         os.umask(before)
+
+
+EDITS = (
+    "body = body || ' '",
+    "time = time + 1",
+    "kind = 'told'",
+    "opens = NULL",
+    "opens = NULL, closes = opens",
+    "client_key = 'other'",
+    "checksum = checksum + 1",
+)
+
+
+@pytest.mark.parametrize("kind", DURABLE)
+def test_a_record_that_was_changed_is_named(kind: str, address: Address) -> None:
+    where = address(kind)
+    with closing(open_store(where)) as store:
+        group = [Entry("asked", str(k), opens=f"{k}", key=f"key {k}") for k in range(9)]
+        for number, edit in enumerate(EDITS, 1):
+            store.create(str(number), edit)
+            store.append(str(number), group)
+            one = f"experiment = (SELECT number FROM experiments WHERE name = '{number}')"
+            changed(where, f"UPDATE events SET {edit} WHERE position = 5 AND {one}")
+        for number in range(1, len(EDITS) + 1):
+            with pytest.raises(StoreError, match=f"record 5 of '{number}' is damaged"):
+                store.read(str(number), 0)
+            assert [record.position for record in store.read(str(number), 5)] == [6, 7, 8, 9]
+        changed(where, "UPDATE events SET checksum = NULL")  # as earlier versions wrote them
+        assert len(store.read("1", 0)) == 9
+
+
+def changed(where: str, statement: str) -> None:
+    """Change tables behind a store's back."""
+    if where.startswith("postgresql"):
+        with psycopg.connect(where) as connection:
+            connection.execute(statement.encode())
+        return
+    with closing(sqlite3.connect(where)) as connection:
+        connection.execute(statement)
+        connection.commit()
+
+
+def test_snapshots_of_earlier_days_stay_one_for_each() -> None:
+    day = 86_400.0
+    kept = [Kept(k, "1", "", 10 * day + k * day / 4) for k in range(20)]
+    gone = {one.position for one in superfluous(kept, {5})}
+    assert gone == {0, 1, 2, 4, 6, 8, 9, 10, 12, 13, 14, 16}
+    assert superfluous([one for one in kept if one.position not in gone], {5}) == []
+
+
+@pytest.mark.parametrize("kind", DURABLE)
+def test_snapshots_of_an_earlier_version_are_as_old_as_their_records(
+    kind: str, address: Address
+) -> None:
+    where = address(kind)
+    with closing(open_store(where)) as store:
+        store.create("prices", "")
+        store.append("prices", [Entry("asked", "")] * 9)
+        for position in range(1, 7):
+            store.keep("prices", Snapshot(position, "1", "", b""), stays=True)
+        changed(where, "UPDATE snapshots SET time = 0")
+        changed(where, "UPDATE events SET time = 86400 * position, checksum = NULL")
+        assert [one.time for one in store.kept("prices")] == [86400.0 * k for k in range(1, 7)]
+        changed(where, "UPDATE events SET time = 86400 * (position / 3), checksum = NULL")
+        store.keep("prices", Snapshot(7, "1", "", b""))
+        assert [one.position for one in store.kept("prices")] == [2, 5, 6, 7]

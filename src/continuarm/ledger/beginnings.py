@@ -52,7 +52,7 @@ def entry_of_beginning(kept: Snapshot, since: int, **more: Any) -> Entry:
 
 def begin(store: Store, name: str, life: Life, **more: Any) -> None:
     """Let an experiment begin with this state, if it has not begun."""
-    kept = store.keep(name, snapshot_of(life, 1))
+    kept = store.keep(name, snapshot_of(life, 1), stays=True)
     store.append(name, [entry_of_beginning(kept, 1, **more)], onto=0)
 
 

@@ -54,7 +54,7 @@ def purge(store: Store, name: str, before: float) -> Purged:
     until = last
     while (old - still) & set(life.open.open):
         until = fold_until(store, name, life, until, until + 1)
-    _begin_with(store, name, store.keep(name, snapshot_of(life, until)))
+    _begin_with(store, name, store.keep(name, snapshot_of(life, until), stays=True))
     store.erase(name, until)
     return Purged(until, until - experiment.begins - len(store.kept_open(name)), len(still))
 

@@ -1,6 +1,5 @@
 """Snapshots: a life at a position of its ledger as bytes, and which of a store can be read."""
 
-import hashlib
 import json
 import math
 from collections.abc import Iterator
@@ -9,8 +8,9 @@ from continuarm.errors import ContinuarmError
 from continuarm.ledger.version import own_version
 from continuarm.live import state
 from continuarm.live.life import Life
+from continuarm.store.checksums import digest_of, is_whole
 from continuarm.store.protocol import Store
-from continuarm.store.records import Snapshot
+from continuarm.store.records import Kept, Snapshot
 
 __all__ = ["all_kept", "is_whole", "life_of", "newest_kept", "readable_life", "snapshot_of"]
 
@@ -19,7 +19,7 @@ def snapshot_of(life: Life, position: int) -> Snapshot:
     """A life at a position of its ledger, with what became of its decisions."""
     closed = json.dumps(life.open.closed.to_plain(), allow_nan=False)
     content = closed.encode() + b"\n" + state.to_bytes(life)
-    return Snapshot(position, own_version(), _digest(content), content)
+    return Snapshot(position, own_version(), digest_of(content), content)
 
 
 def life_of(snapshot: Snapshot) -> Life:
@@ -28,11 +28,6 @@ def life_of(snapshot: Snapshot) -> Life:
     life = state.from_bytes(content)
     life.open.closed.restore(json.loads(closed))
     return life
-
-
-def is_whole(snapshot: Snapshot) -> bool:
-    """Whether a snapshot is as it was kept."""
-    return _digest(snapshot.state) == snapshot.digest
 
 
 def readable_life(snapshot: Snapshot) -> Life | None:
@@ -44,20 +39,18 @@ def readable_life(snapshot: Snapshot) -> Life | None:
 
 
 def all_kept(store: Store, name: str) -> Iterator[Snapshot]:
-    """The snapshots of an experiment, the oldest first."""
-    yield from store.snapshots(name)
+    """The snapshots of an experiment, the oldest first; each is read when it is wanted."""
+    yield from _read(store, name, store.kept(name))
 
 
 def newest_kept(store: Store, name: str, first: int, last: float = math.inf) -> Iterator[Snapshot]:
     """Those of this version from a position to another, the newest first."""
-    newest = store.newest(name, own_version())
-    if newest is not None and first <= newest.position <= last:
-        yield newest  # as a rule the others need not be read
-    for snapshot in reversed(list(all_kept(store, name))):
-        fits = first <= snapshot.position <= last and snapshot.version == own_version()
-        if fits and (newest is None or snapshot.position != newest.position):
+    own = [one for one in store.kept(name) if one.version == own_version()]
+    yield from _read(store, name, [one for one in own[::-1] if first <= one.position <= last])
+
+
+def _read(store: Store, name: str, kept: list[Kept]) -> Iterator[Snapshot]:
+    for one in kept:
+        snapshot = store.snapshot(name, one.position, one.version)
+        if snapshot is not None:
             yield snapshot
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

@@ -49,7 +49,7 @@ def upgrade(
         anew = Refold(store, name, table, progress)
         while True:
             position = anew.fold_news()
-            kept = store.keep(name, snapshot_of(anew.life, position))
+            kept = store.keep(name, snapshot_of(anew.life, position), stays=True)
             entry = entry_of_beginning(kept, position + 1)
             [outcome], _ = store.append(name, [entry], onto=position)
             if outcome.refused is None:

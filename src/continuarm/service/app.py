@@ -156,6 +156,7 @@ class _Health:
         self._door.start()
         usual = gc.get_threshold()
         with heard(self._say_from(asyncio.get_running_loop())):
+            await self._look_at_clock()
             await asyncio.to_thread(self._experiments.open_all)
             gc.freeze()  # what is compiled is many objects, which need not be looked through again
             gc.set_threshold(GARBAGE, *usual[1:])

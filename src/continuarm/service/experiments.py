@@ -26,8 +26,9 @@ from continuarm.live.named import makes
 from continuarm.live.named.by_name import maker_of
 from continuarm.live.policy import Policy
 from continuarm.service.fields import about
+from continuarm.service.helpers import Helpers
 from continuarm.service.messages import Edges, NewExperiment
-from continuarm.service.running import MAX_BEHIND, Helpers, Running
+from continuarm.service.running import MAX_BEHIND, Running
 from continuarm.sets import Polytope
 from continuarm.store.protocol import Store
 from continuarm.store.records import Experiment
@@ -65,6 +66,7 @@ class Experiments:
     most : experiments, archived ones included.
     is_stopping : whether the process was told to end.
     quarantined : by name.
+    preparing : the names of those that are made now; the compiler may be waited for.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class Experiments:
         self.is_stopping = False
         self._running: dict[str, Running] = {}
         self.quarantined: dict[str, Quarantined] = {}
+        self.preparing: set[str] = set()
         self._opening, self._helpers = Lock(), Helpers(store)
 
     def create(self, name: str, new: NewExperiment) -> bool:
@@ -95,6 +98,8 @@ class Experiments:
 
     def find(self, name: str) -> Running:
         """An experiment of the store, running."""
+        if name in self._running:
+            return self._running[name]
         with self._opening:
             if name not in self._running:
                 held = self.quarantined.get(name)
@@ -103,6 +108,11 @@ class Experiments:
                 self._running[name] = self._opened(name)
                 self.quarantined.pop(name, None)
             return self._running[name]
+
+    def is_prepared(self, name: str) -> bool:
+        """Whether an experiment is made, and nobody has to wait for it."""
+        is_made = name not in self.preparing and not self._opening.locked()
+        return name in self._running or is_made
 
     def _opened(self, name: str) -> Running:
         try:

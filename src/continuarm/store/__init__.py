@@ -2,12 +2,13 @@
 
 from continuarm.store.opening import open_store
 from continuarm.store.protocol import Store
-from continuarm.store.records import Entry, Experiment, Outcome, Record, Snapshot
+from continuarm.store.records import Appended, Entry, Experiment, Kept, Outcome, Record, Snapshot
 
 __all__ = [
     "Appended",
     "Entry",
     "Experiment",
+    "Kept",
     "Outcome",
     "Record",
     "Snapshot",

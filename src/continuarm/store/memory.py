@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from threading import Condition
 
 from continuarm.store.protocol import MOST_READ
-from continuarm.store.records import Appended, Entry, Experiment, Record, Snapshot, Token
+from continuarm.store.records import Appended, Entry, Experiment, Kept, Record, Snapshot, Token
+from continuarm.store.retention import BEGAN, STAYS, beginnings, superfluous
 from continuarm.store.rules import (
     adoptable,
     appendable,
@@ -33,6 +34,7 @@ class _Ledger:
     kept: list[Record] = field(default_factory=list)  # those before that are not erased
     known: Known = field(default_factory=lambda: Known({}, {}, {}))
     snapshots: dict[tuple[int, str], Snapshot] = field(default_factory=dict)
+    times: dict[tuple[int, str], float] = field(default_factory=dict)  # of snapshots
 
 
 class MemoryStore:
@@ -157,11 +159,34 @@ class MemoryStore:
     def _heads(self) -> dict[str, int]:
         return {name: ledger.experiment.head for name, ledger in self._ledgers.items()}
 
-    def keep(self, name: str, snapshot: Snapshot) -> Snapshot:
+    def keep(self, name: str, snapshot: Snapshot, stays: bool = False) -> Snapshot:
         """See `Store`."""
         with self._changed:
-            place = (snapshot.position, snapshot.version)
-            return self._ledger(name).snapshots.setdefault(place, snapshot)
+            ledger, place = self._ledger(name), (snapshot.position, snapshot.version)
+            is_new = place not in ledger.snapshots
+            found = ledger.snapshots.setdefault(place, snapshot)
+            if stays or is_new:
+                ledger.times[place] = STAYS if stays else time.time()
+            if is_new:
+                began = ((r.position, r.body) for r in ledger.records if r.kind == BEGAN)
+                staying = beginnings(began) | {snapshot.position}
+                for old in superfluous(self.kept(name), staying):
+                    del ledger.snapshots[old[:2]]
+            return found
+
+    def kept(self, name: str) -> list[Kept]:
+        """See `Store`."""
+        with self._changed:
+            ledger = self._ledger(name)
+            times = {r.position: r.time for r in (*ledger.kept, *ledger.records)}
+            return [
+                Kept(*one[:3], ledger.times.get(at) or times.get(at[0], 0.0))
+                for at, one in sorted(ledger.snapshots.items())
+            ]
+
+    def snapshot(self, name: str, position: int, version: str) -> Snapshot | None:
+        """See `Store`."""
+        return self._ledger(name).snapshots.get((position, version))
 
     def newest(self, name: str, version: str) -> Snapshot | None:
         """See `Store`."""

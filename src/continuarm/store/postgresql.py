@@ -20,9 +20,9 @@ from continuarm.background import Task
 from continuarm.errors import StoreError, UnavailableError
 from continuarm.store import schema
 from continuarm.store.addresses import without_password
+from continuarm.store.database import Row, Rows, Session
 from continuarm.store.postgresql_connections import Connections, limited
 from continuarm.store.postgresql_pipeline import Connection, Pipeline
-from continuarm.store.sql import Row, Rows, Session
 
 __all__ = ["PostgresqlDatabase"]
 

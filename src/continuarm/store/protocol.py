@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from continuarm.errors import UnavailableError
-from continuarm.store.records import Appended, Entry, Experiment, Record, Snapshot, Token
+from continuarm.store.records import Appended, Entry, Experiment, Kept, Record, Snapshot, Token
 
 __all__ = ["MOST_READ", "Store", "TurnTakenError"]
 
@@ -95,11 +95,23 @@ class Store(Protocol):
     def wait_for_any(self, heads: dict[str, int], seconds: float) -> dict[str, int]:
         """Wait until ledgers have other heads than these, so long at most; the heads by name."""
 
-    def keep(self, name: str, snapshot: Snapshot) -> Snapshot:
-        """Keep a snapshot; if there is one of its position and version, that one is returned."""
+    def keep(self, name: str, snapshot: Snapshot, stays: bool = False) -> Snapshot:
+        """Keep a snapshot; if there is one of its position and version, that one is returned.
+
+        Older ones are let go, except those that stay, those that a ledger begins with, the newest
+        three of each version, and the newest of each day (in UTC).
+
+        stays : never let it go, because a ledger will begin with it.
+        """
 
     def newest(self, name: str, version: str) -> Snapshot | None:
         """The newest snapshot of a version."""
+
+    def kept(self, name: str) -> list[Kept]:
+        """What is known of all snapshots without their states, by position and version."""
+
+    def snapshot(self, name: str, position: int, version: str) -> Snapshot | None:
+        """One snapshot; None: it is not kept, or no more."""
 
     def snapshots(self, name: str) -> list[Snapshot]:
         """All snapshots, by position and version."""

@@ -11,6 +11,7 @@ __all__ = [
     "Appended",
     "Entry",
     "Experiment",
+    "Kept",
     "Outcome",
     "Record",
     "Snapshot",
@@ -110,6 +111,18 @@ class Snapshot(NamedTuple):
     version: str
     digest: str
     state: bytes
+
+
+class Kept(NamedTuple):
+    """What is known of a snapshot without its state.
+
+    time : when it was kept, in seconds since 1970; infinite: it is never let go.
+    """
+
+    position: int
+    version: str
+    digest: str
+    time: float
 
 
 class Token(NamedTuple):

@@ -16,8 +16,8 @@ from typing import Any
 
 from continuarm.errors import StoreError, UnavailableError
 from continuarm.store import schema
+from continuarm.store.database import Row, Rows, Session
 from continuarm.store.protocol import TurnTakenError
-from continuarm.store.sql import Row, Rows, Session
 from continuarm.store.sqlite_connections import (
     PATIENCE,
     TRY,

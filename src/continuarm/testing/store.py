@@ -41,6 +41,7 @@ def check_store(make: Callable[[], Store]) -> None:
         _check_glancing(store)
         _check_waiting(store)
         _check_snapshots(store)
+        _check_retention(store)
         _check_archive(store)
         _check_texts(store)
         _check_tokens(store)
@@ -209,6 +210,33 @@ def _check_snapshots(store: Store) -> None:
     assert store.experiment(name).head == 8, "positions must go on"
     store.erase(name, 3)
     assert store.kept_open(name) == [], "what is closed must be gone"
+
+
+def _check_retention(store: Store) -> None:
+    """Of many snapshots a few stay: beginnings, the newest of a version, one for each day."""
+    name = "retention"
+    store.create(name, "")
+    store.append(name, [Entry("asked", "")] * 9)
+    store.append(name, [Entry("began", '{"position": 3}')])
+    for position in range(1, 9):
+        store.keep(name, Snapshot(position, "1", f"{position}", b"state"), stays=position == 2)
+    store.keep(name, Snapshot(1, "2", "other", b"other"))
+    kept = store.kept(name)
+    assert [(one.position, one.version, one.digest) for one in kept] == [
+        (1, "2", "other"), (2, "1", "2"), (3, "1", "3"), (6, "1", "6"), (7, "1", "7"),
+        (8, "1", "8"),
+    ], "beginnings and the newest must stay, and others be let go"  # fmt: skip
+    assert kept[1].time == float("inf"), "what stays must say so"
+    assert abs(kept[-1].time - store.clock()) < 3600.0, "the time of the others must be known"
+    found = [store.snapshot(name, one.position, one.version) for one in kept]
+    assert found == store.snapshots(name), "a snapshot must be found by its place"
+    assert store.snapshot(name, 8, "2") is store.snapshot(name, 4, "1") is None
+    store.keep(name, Snapshot(6, "1", "6", b"state"), stays=True)
+    for position in (4, 9, 10):
+        store.keep(name, Snapshot(position, "1", "", b""))
+        assert store.snapshot(name, position, "1") is not None, "the one kept last must be there"
+    positions = [one.position for one in store.kept(name)]
+    assert positions == [1, 2, 3, 6, 8, 9, 10], "what stays later must stay, too"
 
 
 def _check_archive(store: Store) -> None:
