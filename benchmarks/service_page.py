@@ -23,6 +23,7 @@ ORDER = (
     "Batches",
     "Workers",
     "Long ledgers",
+    "Hostile clients",
     "Kills",
     "Regret through three servers",
 )
