@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import random
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -34,8 +33,6 @@ __all__ = ["MAX_BEHIND", "Running"]
 QUIET = 0.005  # seconds after an append in which nobody need look for what others appended
 BUSY = 0.1  # the same while the next append is on its way: it may bring no news
 MAX_BEHIND = 20_000  # events
-PATIENCE, TRY = 10.0, 0.002  # seconds that one waits to append, and at most between two tries
-SOON = 0.0005  # seconds in which others have often appended: as long one tries all the time
 QUICK = 0.002  # seconds that the event loop may wait for the disk
 AT_ONCE = 50  # records that are folded before a request may come between
 LOOK = 0.01  # seconds between two looks whether a log is learned
@@ -289,21 +286,17 @@ class Running:
 
         Where a store is near, statements are run at once: to hand one to a thread takes longer
         than the statement. The end of a quick disk is waited for, too; that of one that was slow
-        the last time goes to a thread.
+        the last time goes to a thread. So does a group while somebody else appends.
         """
-        if not self.store.is_near:
-            found: Appended = await _in(self._helpers.writers, self.store.append, self.name, group)
-            return found
-        began, end = time.monotonic(), ExitStack()
-        while True:
-            try:
-                found = end.enter_context(self.store.appending(self.name, group))
-                break
-            except TurnTakenError:
-                waited = time.monotonic() - began
-                if waited > PATIENCE:
-                    raise
-            await asyncio.sleep(0.0 if waited < SOON else random.uniform(0.0, TRY))
+        if self.store.is_near:
+            with suppress(TurnTakenError):
+                return await self._appended_at_once(group)
+        found: Appended = await _in(self._helpers.writers, self.store.append, self.name, group)
+        return found
+
+    async def _appended_at_once(self, group: list[Entry]) -> Appended:
+        end = ExitStack()
+        found = end.enter_context(self.store.appending(self.name, group))
         began = time.monotonic()
         if self._disk_is_quick:
             end.close()
