@@ -5,6 +5,7 @@ Its binaries are those on the PATH, those of Debian's packages, or those of a wh
 
 import importlib.util
 import os
+import pwd
 import shutil
 import signal
 import socket
@@ -44,6 +45,20 @@ def binaries() -> Path:
     return found
 
 
+def copy_of_install(bin_: Path, to: Path) -> Path:
+    """Binaries with what they need beside them.
+
+    Those of a wheel look for shared objects in a folder next to their package.
+    """
+    install, package = bin_.parent, bin_.parents[1]
+    ignored = shutil.ignore_patterns("include", "*.a")
+    shutil.copytree(install, to / package.name / install.name, symlinks=True, ignore=ignored)
+    objects = package.with_name(f"{package.name}.libs")
+    if objects.is_dir():
+        shutil.copytree(objects, to / objects.name)
+    return to
+
+
 class Server:
     """One server with a database of its own."""
 
@@ -74,10 +89,12 @@ class Server:
             tried = subprocess.run(command, capture_output=True, cwd="/", **self.as_other)
             if tried.returncode == 0:
                 return bin_
-        copied = self.folder / "install"
-        shutil.copytree(bin_.parent, copied, symlinks=True)
-        self.folder.chmod(0o755)
-        return copied / "bin"
+        copied = copy_of_install(bin_, self.folder / "install")
+        if self.as_other:  # what root's umask hides from others
+            owner = pwd.getpwnam(UNPRIVILEGED).pw_uid
+            for path in (copied, *copied.rglob("*")):
+                os.chown(path, owner, -1, follow_symlinks=False)
+        return copied / bin_.relative_to(bin_.parents[2])
 
     def _may_read(self, path: Path) -> bool:
         return not self.as_other or all(p.stat().st_mode & 0o001 for p in path.parents)
