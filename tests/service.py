@@ -16,6 +16,7 @@ import uvicorn
 
 from continuarm.service.app import application
 from continuarm.service.experiments import Experiments
+from continuarm.service.server import OPTIONS
 from continuarm.store import Store
 from tests.postgresql import free_port
 
@@ -35,12 +36,12 @@ HERE = "/v1/experiments/prices"
 class Server:
     """`continuarm serve` in a process of its own."""
 
-    def __init__(self, store: str | Path, *options: str) -> None:
+    def __init__(self, store: str | Path, *options: str, log: int | None = None) -> None:
         self.port = free_port()
         command = [sys.executable, "-m", "continuarm", "serve", "--store", str(store)]
         self.log = tempfile.TemporaryFile("w+")  # nobody reads it meanwhile: a pipe would fill
         self.process = subprocess.Popen(
-            [*command, "--port", str(self.port), *options], stderr=self.log
+            [*command, "--port", str(self.port), *options], stderr=self.log if log is None else log
         )
         self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=120.0)
 
@@ -72,12 +73,14 @@ class Server:
 
 
 @contextmanager
-def served(store: Store, *, most: int = 1000, **options: Any) -> Iterator[httpx.Client]:
+def served(
+    store: Store, *, most: int = 1000, max_lag: float = 5.0, grace: int = 10, **options: Any
+) -> Iterator[httpx.Client]:
     """The service on a thread of this process: quicker to start than a process."""
-    app, port = application(Experiments(store, most=most), **options), free_port()
-    server = uvicorn.Server(
-        uvicorn.Config(app, port=port, log_level="error", lifespan="on", server_header=False)
-    )
+    experiments = Experiments(store, most=most, max_lag=max_lag)
+    app, port = application(experiments, **options), free_port()
+    given = OPTIONS | {"timeout_graceful_shutdown": grace}
+    server = uvicorn.Server(uvicorn.Config(app, port=port, lifespan="on", **given))
     thread = Thread(target=server.run)
     thread.start()
     try:

@@ -10,6 +10,7 @@ import uvicorn
 
 from continuarm.service.app import application
 from continuarm.service.experiments import Experiments
+from continuarm.service.server import OPTIONS
 from continuarm.store import Store
 from tests.postgresql import free_port
 
@@ -18,7 +19,7 @@ from tests.postgresql import free_port
 def served(store: Store) -> Iterator[httpx.Client]:
     """The service in this process."""
     app = application(Experiments(store), log=lambda line: None)
-    server = uvicorn.Server(uvicorn.Config(app, port=free_port(), log_level="error"))
+    server = uvicorn.Server(uvicorn.Config(app, port=free_port(), **OPTIONS))
     thread = Thread(target=server.run)
     thread.start()
     try:

@@ -143,6 +143,28 @@ except ca.errors.MissingExtraError as error:
     assert 'pip install "continuarm[plot]"' in done.stdout
 
 
+def test_a_server_without_its_extra_says_what_to_install() -> None:
+    """Whichever of its modules is missing."""
+    code = """
+import sys
+from continuarm.cli import main
+sys.argv = ["continuarm", "serve", "--store", ":memory:"]
+for name in ("httptools", "msgspec", "starlette", "uvicorn"):
+    sys.modules[name] = None
+    try:
+        main()
+    except SystemExit as end:
+        print(end.code, file=sys.stderr)
+    kept = [one for one in sys.modules if one.startswith((name, "continuarm.service"))]
+    for one in kept:
+        del sys.modules[one]
+"""
+    said = run(sys.executable, "-c", code).stderr.splitlines()
+    names = ("httptools", "msgspec", "starlette", "uvicorn")
+    wanted = [f"a server needs {name}: pip install 'continuarm[service]'" for name in names]
+    assert said == [line for text in wanted for line in (f"continuarm: {text}", "2")]
+
+
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
     """A copy of the package without caches, to be made unwritable."""

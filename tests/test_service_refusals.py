@@ -1,5 +1,6 @@
 """What is refused, and how: one shape, one table, and nothing half done."""
 
+import json
 import resource
 import signal
 from collections.abc import Iterator
@@ -179,3 +180,30 @@ def test_a_lost_database_is_503_with_nothing_half_done_and_recovers(server: Post
         finally:
             server.start()
         _recovers(store, client, acknowledged, orders=3)
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "postgresql"])
+def test_zeros_in_a_path_are_the_name_of_nothing(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    where = {"memory": ":memory:", "sqlite": str(tmp_path / "shop.db")}.get(kind)
+    if where is None:
+        where = request.getfixturevalue("server").fresh("zeros")
+    with closing(open_store(where)) as store, served(store) as client:
+        assert client.put(HERE, json=PRICES).status_code == 201
+        bodies, there = {"POST": {"context": CUSTOMER}, "PUT": PRICES}, "/v1/experiments/a%00b"
+        for method, path, status in [
+            ("GET", there, 404),
+            ("GET", f"{there}/events", 404),
+            ("GET", f"{HERE}/explain/a%00b", 404),
+            ("POST", f"{there}/decisions", 404),
+            ("PUT", there, 422),
+            ("DELETE", there, 404),
+        ]:
+            answer = client.request(method, path, json=bodies.get(method))
+            assert answer.status_code == status, (method, path, answer.text)
+        for after, statuses in (("\0", [404]), ("\ud800", [400, 404])):
+            content = json.dumps(PRICES | {"after": after})
+            headers = {"content-type": "application/json"}
+            successor = client.put(OTHER, content=content, headers=headers)
+            assert successor.status_code in statuses, successor.text

@@ -402,3 +402,11 @@ def test_sigterm_ends_open_streams_at_once_and_the_process_with_zero(tmp_path: P
     assert [line["query"] for line in lines if "query" in line] == [
         {name: str(value) for name, value in CUSTOMER.items()}
     ]
+
+
+def test_a_request_without_a_host_comes_from_no_browser(client: httpx.Client) -> None:
+    """As health checks by HTTP/1.0 do it."""
+    address = (client.base_url.host, client.base_url.port)
+    with closing(socket.create_connection(address, 30.0)) as plain:
+        plain.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+        assert plain.recv(100).startswith(b"HTTP/1.1 200")

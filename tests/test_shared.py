@@ -25,7 +25,7 @@ from continuarm.errors import (
     UnknownDecisionError,
     UnknownExperimentError,
 )
-from continuarm.ledger import SharedPolicy, beginnings, replica, share, version
+from continuarm.ledger import SharedPolicy, replica, share, snapshots, version
 from continuarm.ledger.fold import fold
 from continuarm.ledger.replaying import replay
 from continuarm.live.life import Life
@@ -62,13 +62,13 @@ def folded(store: Store, name: str) -> bytes:
     """The state that the whole ledger folds to, from its beginning."""
     found = replica.Replica(store, name, every=10**9)
     first = min(store.snapshots(name), key=lambda snapshot: snapshot.position)
-    found.life, found.position = beginnings.life_of(first), first.position
+    found.life, found.position = snapshots.life_of(first), first.position
     found.catch_up()
     return found.snapshot().state
 
 
 def state_of(shared: SharedPolicy) -> bytes:
-    return beginnings.snapshot_of(shared.policy().life, 0).state
+    return snapshots.snapshot_of(shared.policy().life, 0).state
 
 
 def test_two_who_share_a_policy_hold_the_same_bits(any_store: Store) -> None:
@@ -241,8 +241,11 @@ def test_what_cannot_be_shared_is_refused(store: Store, monkeypatch: pytest.Monk
     share(new(), store, "prices").ask([20.0])
     with pytest.raises(ExperimentConflictError, match="keeps its settings"):
         share(new(reach=0.3), store, "prices")
-    monkeypatch.setattr(version, "fold_version", lambda: "another")
-    with pytest.raises(StoreError, match="by the version that began it"):
+    monkeypatch.setattr(version, "FOLD_VERSION", 2)
+    with pytest.raises(
+        StoreError,
+        match="is of version 1, but this server is of version 2: run `continuarm upgrade",
+    ):
         share(new(), store, "prices")
 
 
@@ -293,7 +296,9 @@ def test_a_process_whose_state_differs_decides_no_more(store: Store) -> None:
     for _ in range(6):
         one.ask([20.0])
     other.recommend([20.0])
-    with pytest.raises(StoreError, match="all processes must hold one state"):
+    with pytest.raises(
+        StoreError, match=r"one state, but .* asked_per_bin\[0\]: restart this server"
+    ):
         other.ask([20.0])
     one.ask([20.0])
 

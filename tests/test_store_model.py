@@ -102,7 +102,8 @@ class Stores(RuleBasedStateMachine):
             return
         refused = self.model.append(group, at)
         for store in self.stores:
-            outcomes = store.append(NAME, group, onto=at)
+            outcomes, head = store.append(NAME, group, onto=at)
+            assert head == self.model.head
             assert [outcome.refused for outcome in outcomes] == refused
             for outcome in outcomes:
                 found = outcome.record

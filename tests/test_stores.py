@@ -15,7 +15,10 @@ from threading import Thread
 
 import psycopg
 import pytest
+from click.testing import CliRunner
 
+import continuarm as ca
+from continuarm.cli import cli
 from continuarm.errors import (
     ExperimentConflictError,
     InputError,
@@ -23,10 +26,21 @@ from continuarm.errors import (
     StoreError,
     UnavailableError,
 )
-from continuarm.store import Entry, Snapshot, Store, open_store, schema, sqlite
+from continuarm.store import (
+    Entry,
+    Kept,
+    Snapshot,
+    Store,
+    open_store,
+    schema,
+    sqlite,
+    sqlite_connections,
+)
 from continuarm.store import postgresql as postgresql_store
 from continuarm.store.moving import read_lines, written_lines
 from continuarm.store.protocol import TurnTakenError
+from continuarm.store.retention import superfluous
+from continuarm.store.sql import NUMBER
 from continuarm.testing import check_store
 from tests import postgresql
 from tests.worlds import ROOT
@@ -163,7 +177,7 @@ def test_a_database_that_restarts_is_unavailable_and_comes_back(
     with closing(open_store(server.fresh("restarts"))) as store:
         store.create("shop", "")
         for how in (signal.SIGINT, signal.SIGQUIT):
-            [before] = store.append("shop", [Entry("asked", "before")])
+            [before], _ = store.append("shop", [Entry("asked", "before")])
             server.stop(how)
             with pytest.raises(UnavailableError, match="a store must answer"):
                 store.append("shop", [Entry("asked", "while it is away")])
@@ -179,7 +193,7 @@ def test_a_database_that_restarts_is_unavailable_and_comes_back(
 def _until_it_answers(store: Store) -> int:
     for _ in range(50):
         try:
-            [outcome] = store.append("shop", [Entry("asked", "after")])
+            [outcome], _ = store.append("shop", [Entry("asked", "after")])
             assert outcome.record is not None
             return outcome.record.position
         except UnavailableError:
@@ -196,13 +210,11 @@ def test_an_experiment_moves_to_another_store_as_it_is(kind: str, address: Addre
         here.append("shop", [entry, Entry("told", "{}", closes=str(k))])
     here.keep("shop", Snapshot(4, "1", "digest", b"\0\xff"))
     here.erase("shop", 4)
-    here.number("shop")
     lines = list(written_lines(here, "shop"))
     with closing(open_store(":memory:" if kind == "memory" else address(kind))) as there:
         read_lines(there, lines)
         assert there.experiment("shop") == here.experiment("shop")
         assert list(written_lines(there, "shop")) == lines
-        assert there.number("shop") == 2, "no number may be given twice"
         with pytest.raises(ExperimentConflictError, match="under a name that is free"):
             read_lines(there, lines)
         read_lines(there, lines, name="copy")
@@ -234,7 +246,8 @@ def test_one_appends_at_a_time_and_any_thread_ends_it(tmp_path: Path) -> None:
     with closing(open_store(str(path))) as one, closing(open_store(str(path))) as other:
         one.create("prices", "")
         end = ExitStack()
-        [outcome] = end.enter_context(one.appending("prices", [Entry("asked", "A", opens="a")]))
+        asked = one.appending("prices", [Entry("asked", "A", opens="a")])
+        [outcome], _ = end.enter_context(asked)
         assert outcome.record is not None
         assert other.read("prices", 0) == [], "what is not durable is not seen"
         for store in (one, other):
@@ -244,7 +257,7 @@ def test_one_appends_at_a_time_and_any_thread_ends_it(tmp_path: Path) -> None:
         thread.start()
         thread.join()
         assert other.read("prices", 0) == [outcome.record]
-        with other.appending("prices", [Entry("told", "T", closes="a")]) as [told]:
+        with other.appending("prices", [Entry("told", "T", closes="a")]) as ([told], _):
             assert told.refused is None
         with pytest.raises(ZeroDivisionError), one.appending("prices", [Entry("asked", "C")]):
             raise ZeroDivisionError
@@ -269,7 +282,7 @@ def test_a_full_disk_is_said_changes_nothing_and_passes(tmp_path: Path) -> None:
         assert appended > 10
         assert store.experiment("shop").head == len(store.read("shop", 0)) == appended
         os.remove(sys.argv[1] + "/ballast")
-        assert store.append("shop", [Entry("asked", "", opens="more")])[0].refused is None
+        assert store.append("shop", [Entry("asked", "", opens="more")]).outcomes[0].refused is None
         print(appended)
     """
     script = tmp_path / "fill.py"
@@ -303,13 +316,35 @@ def test_a_store_of_a_newer_version_or_of_another_program_is_refused(
     for address in (newer, where):
         with pytest.raises(StoreError, match=f"up to version {schema.VERSION}, but"):
             open_store(address)
-    with pytest.raises(StoreError, match="a file of its own"):
-        open_store(other)
+    for version in range(schema.VERSION + 1):  # theirs may be any number
+        with closing(sqlite3.connect(other)) as connection:
+            connection.execute(f"PRAGMA user_version = {version}")
+        with pytest.raises(StoreError, match=r"a file of its own, but .* the table 'theirs'"):
+            open_store(other)
     with closing(sqlite3.connect(other)) as connection:
         assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("theirs",)]
     (tmp_path / "text").write_text("no database, and longer than a header would be" * 100)
     with pytest.raises(StoreError, match="not a database"):
         open_store(tmp_path / "text")
+
+
+@pytest.mark.parametrize("taken", ["continuarm", "events", "tokens"])
+def test_a_table_of_others_is_named_and_left_as_it_is(
+    taken: str, tmp_path: Path, server: postgresql.Server
+) -> None:
+    where, path = server.fresh(f"others-{taken[::-1]}"), tmp_path / "shop.db"
+    with psycopg.connect(where) as theirs:
+        theirs.execute(f"CREATE TABLE {taken} (a TEXT)".encode())
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"CREATE TABLE {taken} (a TEXT)")
+    for address in (where, path):
+        with pytest.raises(StoreError, match=f"of its own, but .*['\"]{taken}['\"]") as refusal:
+            open_store(address)
+        assert not isinstance(refusal.value, UnavailableError)
+        assert "\n" not in str(refusal.value)
+    with psycopg.connect(where) as theirs:
+        tables = theirs.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+        assert tables.fetchall() == [(taken,)]
 
 
 def test_a_store_of_an_older_version_is_migrated(
@@ -391,10 +426,12 @@ def test_an_append_looks_up_what_it_may_meet_however_long_a_ledger_is(
 ) -> None:
     """SQLite may read all events of an experiment instead, if its planner is let to."""
     database = sqlite.SqliteDatabase(tmp_path / "shop.db")
-    statement = database.among.format(column=column, columns="position, body")
+    look = database.among
+    statement = look.format(column=column, columns="position, body", number=NUMBER)
     with closing(database), database.reading() as session:
-        plan = session.run(f"EXPLAIN QUERY PLAN {statement}", '["1"]', 1)
-    assert f"(experiment=? AND {column}=?)" in plan[-1][-1], plan
+        plan = session.run(f"EXPLAIN QUERY PLAN {statement}", '["1"]', "prices")
+    steps = [step for *_, step in plan]
+    assert any(f"(experiment=? AND {column}=?)" in step for step in steps), plan
 
 
 def test_a_connection_that_cannot_be_used_is_let_go(
@@ -402,7 +439,7 @@ def test_a_connection_that_cannot_be_used_is_let_go(
 ) -> None:
     closed = list[bool]()
 
-    class Away(sqlite._Connection):
+    class Away(sqlite_connections.Connection):
         def execute(self, *_: object) -> sqlite3.Cursor:
             raise sqlite3.OperationalError("unable to open database file")
 
@@ -413,7 +450,7 @@ def test_a_connection_that_cannot_be_used_is_let_go(
     with closing(open_store(tmp_path / "shop.db")) as store:
         store.create("prices", "{}")
         with monkeypatch.context() as patch:
-            patch.setattr(sqlite, "_Connection", Away)
+            patch.setattr(sqlite_connections, "Connection", Away)
             for _ in range(3):
                 with (
                     pytest.raises(UnavailableError),
@@ -421,7 +458,7 @@ def test_a_connection_that_cannot_be_used_is_let_go(
                 ):
                     pass
         assert len(closed) == 3
-        with store.appending("prices", [Entry("a", "{}")]) as [outcome]:
+        with store.appending("prices", [Entry("a", "{}")]) as ([outcome], _):
             assert outcome.refused is None
 
 
@@ -453,3 +490,92 @@ def test_a_store_is_closed_while_others_read_and_nothing_breaks(tmp_path: Path) 
     """
     ended = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True)
     assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def test_new_files_are_their_owners_alone_and_others_keep_their_modes(tmp_path: Path) -> None:
+    where, moved, saved = (tmp_path / name for name in ("shop.db", "shop.jsonl", "prices.policy"))
+    policy = ca.SurfaceSampling(ca.Box([18.0], [90.0]), ca.Box([1.0], [9.0]))
+    before = os.umask(0)
+    try:
+        with closing(open_store(where)) as store:
+            ca.share(policy, store, "prices")
+            command = ["export", "prices", "--to", str(moved), "--store", str(where)]
+            assert CliRunner().invoke(cli, command).exit_code == 0
+            policy.save(saved)
+            modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+        names = ["prices.policy", "shop.db", "shop.db-shm", "shop.db-wal", "shop.jsonl"]
+        assert modes == dict.fromkeys(names, 0o600)
+        for path in (where, saved):
+            path.chmod(0o640)
+        with closing(open_store(where)):
+            policy.save(saved)
+            modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+        assert modes == {**dict.fromkeys(names, 0o640), "shop.jsonl": 0o600}
+    finally:
+        os.umask(before)
+
+
+EDITS = (
+    "body = body || ' '",
+    "time = time + 1",
+    "kind = 'told'",
+    "opens = NULL",
+    "opens = NULL, closes = opens",
+    "client_key = 'other'",
+    "checksum = checksum + 1",
+)
+
+
+@pytest.mark.parametrize("kind", DURABLE)
+def test_a_record_that_was_changed_is_named(kind: str, address: Address) -> None:
+    where = address(kind)
+    with closing(open_store(where)) as store:
+        group = [Entry("asked", str(k), opens=f"{k}", key=f"key {k}") for k in range(9)]
+        for number, edit in enumerate(EDITS, 1):
+            store.create(str(number), edit)
+            store.append(str(number), group)
+            one = f"experiment = (SELECT number FROM experiments WHERE name = '{number}')"
+            changed(where, f"UPDATE events SET {edit} WHERE position = 5 AND {one}")
+        for number in range(1, len(EDITS) + 1):
+            with pytest.raises(StoreError, match=f"record 5 of '{number}' is damaged"):
+                store.read(str(number), 0)
+            assert [record.position for record in store.read(str(number), 5)] == [6, 7, 8, 9]
+        changed(where, "UPDATE events SET checksum = NULL")  # as earlier versions wrote them
+        assert len(store.read("1", 0)) == 9
+
+
+def changed(where: str, statement: str) -> None:
+    """Change tables behind a store's back."""
+    if where.startswith("postgresql"):
+        with psycopg.connect(where) as connection:
+            connection.execute(statement.encode())
+        return
+    with closing(sqlite3.connect(where)) as connection:
+        connection.execute(statement)
+        connection.commit()
+
+
+def test_snapshots_of_earlier_days_stay_one_for_each() -> None:
+    day = 86_400.0
+    kept = [Kept(k, "1", "", 10 * day + k * day / 4) for k in range(20)]
+    gone = {one.position for one in superfluous(kept, {5})}
+    assert gone == {0, 1, 2, 4, 6, 8, 9, 10, 12, 13, 14, 16}
+    assert superfluous([one for one in kept if one.position not in gone], {5}) == []
+
+
+@pytest.mark.parametrize("kind", DURABLE)
+def test_snapshots_of_an_earlier_version_are_as_old_as_their_records(
+    kind: str, address: Address
+) -> None:
+    where = address(kind)
+    with closing(open_store(where)) as store:
+        store.create("prices", "")
+        store.append("prices", [Entry("asked", "")] * 9)
+        for position in range(1, 7):
+            store.keep("prices", Snapshot(position, "1", "", b""), stays=True)
+        changed(where, "UPDATE snapshots SET time = 0")
+        changed(where, "UPDATE events SET time = 86400 * position, checksum = NULL")
+        assert [one.time for one in store.kept("prices")] == [86400.0 * k for k in range(1, 7)]
+        changed(where, "UPDATE events SET time = 86400 * (position / 3), checksum = NULL")
+        store.keep("prices", Snapshot(7, "1", "", b""))
+        assert [one.position for one in store.kept("prices")] == [2, 5, 6, 7]

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from continuarm.cli.clock import clock
 from continuarm.cli.demo import demo
 from continuarm.cli.first_day import first_day
 from continuarm.cli.inspect import inspect
@@ -332,7 +333,7 @@ cli.add_command(inspect)
 cli.add_command(demo)
 cli.add_command(serve)
 cli.add_command(token)
-for _command in (experiments, export, import_, replay, upgrade, purge):
+for _command in (experiments, export, import_, replay, upgrade, purge, clock):
     cli.add_command(_command)
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import datetime
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,7 +34,13 @@ def experiments(store: str) -> None:
 
     with opened(store) as ledgers:
         rows = [
-            (e.name, e.head, utc(e.time) if e.head else None, e.begins or None, _word(e.archived))
+            (
+                e.name,
+                e.head,
+                utc(e.time - e.clock_offset) if e.head else None,
+                e.begins or None,
+                _word(e.archived),
+            )
             for e in ledgers.experiments()
         ]
     click.echo(Table.of(("experiment", "events", "newest", "erased up to", "state"), rows))
@@ -77,7 +84,7 @@ def _written(target: str) -> Iterator[IO[Any]]:
         yield sys.stdout
         return
     try:
-        file = Path(target).open("x", encoding="utf-8")
+        file = open(target, "x", encoding="utf-8", opener=_private)
     except OSError as error:
         raise SettingsError(
             f"`--to` must be a file that can be made, but got {target!r}: {error.strerror}"
@@ -88,6 +95,11 @@ def _written(target: str) -> Iterator[IO[Any]]:
     except BaseException:
         Path(target).unlink(missing_ok=True)
         raise
+
+
+def _private(path: str, flags: int) -> int:
+    """A new file that only its owner may read."""
+    return os.open(path, flags, 0o600)
 
 
 @click.command("import")

@@ -1,5 +1,6 @@
 """`continuarm serve` and `continuarm token`: the service, and who may use it."""
 
+import os
 from typing import Any
 
 import click
@@ -57,6 +58,8 @@ def serve(store: str, **options: Any) -> None:
 
     A store that is not there is made.
     """
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")  # NumPy's own threads would take cores from requests
     from continuarm.service.serving import serve
 
     def say(address: str) -> None:
@@ -67,7 +70,7 @@ def serve(store: str, **options: Any) -> None:
 
 @click.group("token")
 def token() -> None:
-    """Make, list and revoke the tokens of a store."""
+    """Make, list and revoke the tokens of a store, or need none any more."""
 
 
 @token.command("create")
@@ -104,3 +107,14 @@ def revoke(name: str, store: str) -> None:
     """Revoke a token. NAME is whose it is."""
     with opened(store) as ledgers:
         ledgers.revoke_token(name)
+
+
+@token.command("disable")
+@store_option
+@click.option("--yes", is_flag=True, help="Do not ask whether that is meant.")
+def disable(store: str, yes: bool) -> None:
+    """Revoke all tokens, and let everybody in on loopback; other machines are never let in so."""
+    meant = yes or click.confirm("Revoke all tokens, and let everybody on this machine in?")
+    with opened(store) as ledgers:
+        if meant:
+            ledgers.disable_tokens()

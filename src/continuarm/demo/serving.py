@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
+from typing import Any
 
 from continuarm.demo.ending import Ending
 from continuarm.errors import ContinuarmError, MissingExtraError
@@ -15,13 +16,14 @@ try:
     import uvicorn
 
     from continuarm.service.app import application
+    from continuarm.service.experiments import Experiments
+    from continuarm.service.server import OPTIONS
 except ImportError as error:
     raise MissingExtraError(
         "the demonstration needs the service and its client: "
         "pip install 'continuarm[service,client]'"
     ) from error
 
-from continuarm.service.experiments import Experiments
 from continuarm.service.listening import bound
 from continuarm.store import open_store
 
@@ -29,6 +31,7 @@ __all__ = ["served"]
 
 HOST = "127.0.0.1"
 PATIENCE = 60.0  # seconds
+QUIETLY: dict[str, Any] = {"log_level": "error", "timeout_graceful_shutdown": 5}
 
 
 @contextmanager
@@ -37,14 +40,7 @@ def served(port: int, ending: Ending) -> Iterator[httpx.Client]:
     with TemporaryDirectory(prefix="continuarm-demo-") as folder, bound(HOST, port) as found:
         experiments = Experiments(open_store(Path(folder) / "demo.db"))
         app = application(experiments, log=lambda line: None)
-        config = uvicorn.Config(
-            app,
-            log_level="error",
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=5,
-        )
-        server = uvicorn.Server(config)
+        server = uvicorn.Server(uvicorn.Config(app, **OPTIONS | QUIETLY))
         thread = Thread(target=server.run, kwargs={"sockets": [found]}, name="demo", daemon=True)
         thread.start()
         try:

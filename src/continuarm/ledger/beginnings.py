@@ -4,28 +4,30 @@ An experiment begins once. It begins again when another version takes it over, o
 before is erased.
 """
 
-import hashlib
 import json
 from typing import Any, NamedTuple
 
 from continuarm.errors import StoreError, UnknownExperimentError
-from continuarm.ledger import version
 from continuarm.ledger.entries import BEGAN
-from continuarm.live import state
+from continuarm.ledger.snapshots import snapshot_of
+from continuarm.ledger.version import is_newer, own_version
 from continuarm.live.life import Life
 from continuarm.store.protocol import Store
 from continuarm.store.records import Entry, Record, Snapshot
 
 __all__ = [
     "Began",
+    "OtherVersionError",
     "began",
     "began_of",
     "begin",
     "entry_of_beginning",
-    "life_of",
     "pinned",
-    "snapshot_of",
 ]
+
+
+class OtherVersionError(StoreError):
+    """An experiment is folded by another version."""
 
 
 class Began(NamedTuple):
@@ -43,22 +45,6 @@ class Began(NamedTuple):
     since: int
 
 
-def snapshot_of(life: Life, position: int) -> Snapshot:
-    """A life at a position of its ledger, with what became of its decisions."""
-    closed = json.dumps(life.open.closed.to_plain(), allow_nan=False)
-    content = closed.encode() + b"\n" + state.to_bytes(life)
-    digest = hashlib.sha256(content).hexdigest()
-    return Snapshot(position, version.fold_version(), digest, content)
-
-
-def life_of(snapshot: Snapshot) -> Life:
-    """The life that `snapshot_of` wrote."""
-    closed, _, content = snapshot.state.partition(b"\n")
-    life = state.from_bytes(content)
-    life.open.closed.restore(json.loads(closed))
-    return life
-
-
 def entry_of_beginning(kept: Snapshot, since: int, **more: Any) -> Entry:
     """That an experiment begins with a snapshot; `more` is noted with it."""
     return Entry(BEGAN, json.dumps(Began(*kept[:3], since)._asdict() | more))
@@ -66,7 +52,7 @@ def entry_of_beginning(kept: Snapshot, since: int, **more: Any) -> Entry:
 
 def begin(store: Store, name: str, life: Life, **more: Any) -> None:
     """Let an experiment begin with this state, if it has not begun."""
-    kept = store.keep(name, snapshot_of(life, 1))
+    kept = store.keep(name, snapshot_of(life, 1), stays=True)
     store.append(name, [entry_of_beginning(kept, 1, **more)], onto=0)
 
 
@@ -80,17 +66,26 @@ def began(store: Store, name: str) -> Began:
 
 def began_of(record: Record) -> Began:
     """The beginning that a record says."""
-    plain = {"position": record.position, "since": record.position, **json.loads(record.body)}
-    return Began(**{field: plain[field] for field in Began._fields})
-
-
-def pinned(name: str, beginning: Began) -> str:
-    """The version that folds an experiment, if it is this one."""
-    own = version.fold_version()
-    if beginning.version != own:
+    try:
+        plain = {"position": record.position, "since": record.position, **json.loads(record.body)}
+        return Began(**{field: plain[field] for field in Began._fields})
+    except (KeyError, TypeError, ValueError) as error:
         raise StoreError(
-            f"an experiment is folded by the version that began it, and {name!r} is of "
-            f"{beginning.version}, but this is {own}: run that one, or let this one take it over "
-            f"with `continuarm upgrade {name}`"
+            f"record {record.position} must say what an experiment begins with, but does not: "
+            f"{error!r}"
+        ) from None
+
+
+def pinned(name: str, beginning: Began) -> Began:
+    """The beginning, if this version folds what follows it."""
+    if beginning.version != own_version():
+        way = (
+            "stop it, and start one of that version"
+            if is_newer(beginning.version)
+            else f"run `continuarm upgrade {name}` with this version"
         )
-    return own
+        raise OtherVersionError(
+            f"an experiment is folded by one version, and {name!r} is of version "
+            f"{beginning.version}, but this server is of version {own_version()}: {way}"
+        )
+    return beginning

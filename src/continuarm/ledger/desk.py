@@ -5,7 +5,8 @@ thread may wait for the disk, or an event loop go on.
 """
 
 import os
-import zlib
+import secrets
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -40,9 +41,11 @@ from continuarm.store.records import (
 
 __all__ = ["Desk", "Written", "checked_key"]
 
-# Of the number of a decision: its counter, then who decided, then in which experiment.
-COUNTER_BITS, NUMBER_BITS = 64, 32
+# The number of a decision: random bits of this process (its timeline), then a counter. So none
+# comes again where a store was restored, or failed over, to what it was before.
+TIMELINE_BITS, COUNTER_BITS = 63, 64
 LONGEST_KEY = 200
+LOOK = 0.01  # seconds between two looks whether a log is learned
 NOBODYS = Tokens()  # decisions of a ledger are known by their numbers alone
 Alone = Callable[..., Any]  # does some work with what is given, as `Gate.alone` does
 
@@ -64,13 +67,13 @@ class Desk:
 
     def __init__(self, replica: Replica) -> None:
         self.replica = replica
-        self._number, self._counter, self._process = 0, 0, 0
+        self._begin_timeline()
         beginning = replica.life.beginning
         self.context, self.decision = beginning.context, beginning.decision
 
     def forked(self) -> None:
         """In a child process: its decisions have numbers of their own."""
-        self._process = 0
+        self._begin_timeline()
 
     def asked(self, point: Array, within: Within | None, key: str | None) -> Written:
         """Decide from what is known by now."""
@@ -94,12 +97,14 @@ class Desk:
         """
         store, name = self.replica.store, self.replica.name
         while True:
+            while self.replica.is_learning:  # a log, after which this is decided
+                time.sleep(LOOK)
             due, asked, onto = alone(self._newest, point, within, key)
             self.replica.keep_snapshots()
             if asked is None:
                 store.append(name, [entry for entry, _ in due])
                 continue
-            [outcome] = store.append(name, [asked.entry], onto=onto)
+            [outcome], _ = store.append(name, [asked.entry], onto=onto)
             if outcome.refused != MOVED_ON:
                 return asked, outcome
 
@@ -113,18 +118,17 @@ class Desk:
         asked = None if due else self.asked(point, within, key)
         return due, asked, self.replica.position
 
-    def take_number(self) -> None:
-        """Have a number that nobody else has, in any process."""
-        name = self.replica.name
-        number = self.replica.store.number(name) | zlib.crc32(name.encode()) >> 1 << NUMBER_BITS
-        self._number, self._counter, self._process = number, 0, os.getpid()
+    def _begin_timeline(self) -> None:
+        """Have numbers that nobody else has, in any process, experiment or copy of the store."""
+        self._timeline, self._counter = secrets.randbits(TIMELINE_BITS), 0
+        self._process = os.getpid()
 
     def _draw(self) -> int:
-        """A number that no other decision has, in any process, nor in other experiments."""
-        if self._process != os.getpid():
-            self.take_number()
+        """A number that no other decision ever had."""
+        if self._process != os.getpid():  # forked by who tells nobody
+            self._begin_timeline()
         self._counter += 1
-        return self._number << COUNTER_BITS | self._counter
+        return self._timeline << COUNTER_BITS | self._counter
 
     def due(self) -> list[Written]:
         """That decisions are over their time, as the ledger's time has it, the oldest first."""
@@ -189,6 +193,15 @@ class Desk:
         policy.listen(happened.append)
         getattr(policy, verb)(*given, **options)
         return [_written(event) for event in happened]
+
+    def log(self, table: Any) -> list[Written]:
+        """That a log is to be learned; nothing is learned yet."""
+        life = self.replica.life
+        event = Policy.of_life(life, name=self.replica.name).log_event(table)
+        if not len(event.payoffs):
+            return []
+        life.read_log(event)  # it refuses what has no rule
+        return [_written(event)]
 
     def closed(self, entry: Entry, outcome: Outcome) -> None:
         """Refuse what could not be closed; the same closing again is none."""

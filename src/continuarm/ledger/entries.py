@@ -1,10 +1,11 @@
 """Events of a life as entries of a ledger, and back.
 
 The ledger gives the time, so an entry has none. The number of a decision is 32 hexadecimal digits:
-who decided, and the how-manieth decision that was.
+random ones of the process that decided, and the n-th decision of it.
 """
 
 import json
+import math
 from contextlib import suppress
 from typing import Any
 
@@ -31,18 +32,21 @@ else:
 
 __all__ = [
     "BEGAN",
+    "CLOCK_SET",
     "EXPIRED",
     "TIME_PASSED",
     "entry_of",
     "event_of",
     "id_of",
     "lean_event_of",
+    "offset_of",
     "read_body",
     "text_of",
 ]
 
 ASKED = events.NAMES[Asked]
 BEGAN = "began"  # a snapshot stands for all before it; only its version folds what comes after
+CLOCK_SET = "clock-set"  # times of records are ahead of the clock; ages are not
 EXPIRED = "expired"  # a decision is over its time to live
 TIME_PASSED = "time-passed"  # payoffs that were held until now are learned
 
@@ -102,6 +106,18 @@ def read_body(text: str) -> dict[str, Any]:
     return json.loads(text)  # type: ignore[no-any-return]
 
 
+def offset_of(record: Record) -> float:
+    """By how many seconds the times of records are ahead of the clock, from this one on."""
+    try:
+        offset = float(read_body(record.body)["offset"])
+    except (KeyError, TypeError, ValueError):
+        offset = math.nan
+    if not 0.0 <= offset < math.inf:
+        raise StoreError(f"a clock is set by a number of seconds, but record {record.position} is "
+                         f"{record.body!r}")  # fmt: skip
+    return offset
+
+
 def lean_event_of(record: Record, at: float) -> Event:
     """As `event_of`, but of a decision only what a state keeps, and not what explains it."""
     if _lean is not None and record.kind == ASKED and record.opens is not None:
@@ -120,9 +136,10 @@ def event_of(record: Record, at: float) -> Event:
         named = record.opens or record.closes
         if named is not None:
             plain["id"] = id_of(named)
-        fields = {"event", *events.KINDS[record.kind]._fields}
-        return events.from_plain({name: plain[name] for name in fields})
+        known = {"event", *events.KINDS[record.kind]._fields}
+        return events.from_plain({name: plain[name] for name in plain.keys() & known})
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(
-            f"a ledger must hold events, but record {record.position} is {record!r}: {error!r}"
+            f"a ledger must hold events, but record {record.position}, {record.kind!r}, is none: "
+            f"{error!r}"
         ) from None

@@ -70,7 +70,7 @@ class Groups:
             group, self._gathered = taken(self._gathered)
         try:
             entries = [entry for given, _ in group for entry in given]
-            outcomes = iter(self._store.append(self._name, entries))
+            outcomes = iter(self._store.append(self._name, entries).outcomes)
             for given, one in group:
                 one.outcomes = [next(outcomes) for _ in given]
         except BaseException as error:

@@ -9,18 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from continuarm.ledger.beginnings import (
-    Began,
-    began,
-    entry_of_beginning,
-    life_of,
-    pinned,
-    snapshot_of,
-)
-from continuarm.ledger.fold import fold
+from continuarm.ledger.beginnings import Began, began, entry_of_beginning, pinned
+from continuarm.ledger.clock import dates
+from continuarm.ledger.fold import fold_until
+from continuarm.ledger.refold import Refold
 from continuarm.ledger.replica import Replica
+from continuarm.ledger.snapshots import newest_kept, readable_life, snapshot_of
 from continuarm.live.life import Life
-from continuarm.store.protocol import MOST_READ, Store
+from continuarm.store.protocol import Store
 from continuarm.store.records import Snapshot
 
 __all__ = ["Purged", "purge"]
@@ -48,17 +44,17 @@ def purge(store: Store, name: str, before: float) -> Purged:
         if last > 0:
             store.erase(name, last)
         return Purged(last, 0, len(store.kept_open(name)))
-    snapshot = _newest(store, name, beginning, last)
-    life, last = life_of(snapshot), max(last, snapshot.position)
-    _fold_until(store, name, life, snapshot.position, last)
+    life, position = _start(store, name, beginning, last)
+    last = max(last, position)
+    fold_until(store, name, life, position, last)
     old = set(life.open.open)
     now = Replica(store, name)
     now.catch_up()
     still = old & set(now.life.open.open)
     until = last
     while (old - still) & set(life.open.open):
-        until = _fold_until(store, name, life, until, until + 1)
-    _begin_with(store, name, store.keep(name, snapshot_of(life, until)))
+        until = fold_until(store, name, life, until, until + 1)
+    _begin_with(store, name, store.keep(name, snapshot_of(life, until), stays=True))
     store.erase(name, until)
     return Purged(until, until - experiment.begins - len(store.kept_open(name)), len(still))
 
@@ -66,28 +62,23 @@ def purge(store: Store, name: str, before: float) -> Purged:
 def _last_before(store: Store, name: str, before: float) -> int:
     """The position of the last record of before a time; what is erased already is, too."""
     experiment = store.experiment(name)
+    date = dates(store, name)
     low, high = experiment.begins, experiment.head
-    while low < high:  # times never go back
+    while low < high:  # dates never go back
         middle = (low + high + 1) // 2
         [record] = store.read(name, middle - 1, 1)
-        low, high = (middle, high) if record.time < before else (low, middle - 1)
+        low, high = (middle, high) if date(record) < before else (low, middle - 1)
     return low
 
 
-def _newest(store: Store, name: str, beginning: Began, last: int) -> Snapshot:
-    """The newest snapshot of this version up to a position, or that of the beginning."""
-    found = [s for s in store.snapshots(name) if s.version == beginning.version]
-    fitting = [s for s in found if beginning.position <= s.position <= last]
-    return (fitting or [s for s in found if s.position == beginning.position])[-1]
-
-
-def _fold_until(store: Store, name: str, life: Life, position: int, until: int) -> int:
-    """Fold the records after a position up to another; that one."""
-    while position < until:
-        for record in store.read(name, position, min(MOST_READ, until - position)):
-            fold(life, record)
-            position = record.position
-    return position
+def _start(store: Store, name: str, beginning: Began, last: int) -> tuple[Life, int]:
+    """The newest life of up to a position that can be read, or at worst that of the beginning."""
+    for snapshot in newest_kept(store, name, beginning.position, max(last, beginning.position)):
+        life = readable_life(snapshot)
+        if life is not None:
+            return life, snapshot.position
+    anew = Refold(store, name)
+    return anew.life, anew.fold_news(beginning.position)
 
 
 def _begin_with(store: Store, name: str, kept: Snapshot) -> None:
@@ -97,7 +88,7 @@ def _begin_with(store: Store, name: str, kept: Snapshot) -> None:
         while True:
             head = store.experiment(name).head
             pinned(name, began(store, name))
-            if store.append(name, [entry], onto=head)[0].refused is None:
+            if store.append(name, [entry], onto=head).outcomes[0].refused is None:
                 return
 
 

@@ -4,7 +4,7 @@ A decision was made from the state that its process had folded, which may be old
 place in the ledger. So records are read ahead, as far as the furthest process was behind.
 """
 
-import hashlib
+import math
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -12,26 +12,31 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from continuarm.errors import ContinuarmError
-from continuarm.ledger.beginnings import Began, began, life_of, pinned, snapshot_of
+from continuarm.ledger.beginnings import Began, began, pinned
+from continuarm.ledger.difference import NONE, Difference, between_numbers, between_states
 from continuarm.ledger.entries import entry_of, event_of, read_body
 from continuarm.ledger.fold import fold
+from continuarm.ledger.snapshots import is_whole, newest_kept, readable_life, snapshot_of
 from continuarm.live.events import Asked
 from continuarm.live.life import Life
 from continuarm.live.limits import Within
 from continuarm.store.protocol import Store
-from continuarm.store.records import Record, Snapshot
+from continuarm.store.records import Record
 
 __all__ = ["Replayed", "replay"]
 
 ASKED = "asked"
+IN_UNITS = ("value", "centre", "start", "limits")  # of a decision
 
 
 class Replayed(NamedTuple):
     """What was done again, up to the first difference.
 
     begins : the position of the snapshot that it began with.
-    events, decisions, snapshots : how many are the same.
-    earlier : decisions that were made from states before the beginning, which are not made again.
+    events, decisions, snapshots : how many are the same, up to rounding.
+    earlier : decisions that were made from states of before the beginning, or of records that a
+        failover has lost, which are not made again.
+    rounding : the largest difference that is one of rounding, and where; 0 within one build.
     difference : the first one: where, and what differs; None: there is none.
     """
 
@@ -40,6 +45,7 @@ class Replayed(NamedTuple):
     decisions: int
     snapshots: int
     earlier: int
+    rounding: Difference
     difference: str | None
 
 
@@ -51,6 +57,8 @@ def replay(
     store: Store, name: str, progress: Callable[[int], object] = lambda events: None
 ) -> Replayed:
     """Fold a ledger again from its newest beginning, and compare with what was.
+
+    Where a snapshot was rounded otherwise, it goes on from there, as servers do.
 
     progress : is called with how many events were looked at; each is looked at twice.
     """
@@ -68,24 +76,24 @@ class _Replay:
         self.head = store.experiment(name).head
         self.position = beginning.position
         self.decisions = self.compared = self.earlier = 0
+        self.rounding = NONE
         self.kept = {
             snapshot.position: snapshot
-            for snapshot in store.snapshots(name)
-            if snapshot.version == beginning.version
-            and beginning.position <= snapshot.position <= self.head
+            for snapshot in newest_kept(store, name, beginning.position, self.head)
         }
         self.pending: defaultdict[int, list[Record]] = defaultdict(list)  # by what was folded
 
     def run(self) -> Replayed:
         difference = None
         try:
-            life = self._first()
-            self._fold_all(life)
+            self.life = self._first()
+            self._compare()
+            self._fold_all()
         except _Difference as found:
             difference = str(found)
         events = self.position - self.beginning.position
         counts = self.decisions, self.compared, self.earlier
-        return Replayed(self.beginning.position, events, *counts, difference)
+        return Replayed(self.beginning.position, events, *counts, self.rounding, difference)
 
     def _first(self) -> Life:
         first = self.kept.get(self.position)
@@ -93,22 +101,23 @@ class _Replay:
             raise _Difference(f"position {self.position}: the snapshot of the beginning is gone")
         if first.digest != self.beginning.digest:
             raise _Difference(f"position {self.position}: the snapshot is not the beginning's")
-        life = life_of(first)
-        self._compare(life)
+        life = readable_life(first)
+        if life is None:
+            raise _Difference(f"position {self.position}: the snapshot is damaged")
         return life
 
-    def _fold_all(self, life: Life) -> None:
+    def _fold_all(self) -> None:
         ahead, furthest = self._records(), self._furthest()
         waiting: deque[Record] = deque()
         while self.position < self.head:
             while len(waiting) <= furthest and (record := next(ahead, None)) is not None:
                 waiting.append(record)
                 self._expect(record)
-            self._decide_all(life)
-            self._fold(life, waiting.popleft())
-            self._compare(life)
+            self._decide_all()
+            self._fold(waiting.popleft())
+            self._compare()
             self.progress(1)
-        self._decide_all(life)
+        self._decide_all()
 
     def _records(self) -> Iterator[Record]:
         """The records after the beginning, up to the head of when this began."""
@@ -124,56 +133,91 @@ class _Replay:
         """How many records lie between a decision and what its process had folded, at most."""
         furthest = 0
         for record in self._records():
-            if record.kind == ASKED and _folded(record) >= self.beginning.since:
+            if record.kind == ASKED and self._is_known(record):
                 furthest = max(furthest, record.position - _folded(record))
             self.progress(1)
         return furthest
 
     def _expect(self, record: Record) -> None:
         """Make a decision again when its state is reached."""
-        if record.kind == ASKED and _folded(record) < self.beginning.since:
+        if record.kind == ASKED and not self._is_known(record):
             self.earlier += 1
         elif record.kind == ASKED:
             self.pending[_folded(record)].append(record)
 
-    def _decide_all(self, life: Life) -> None:
+    def _is_known(self, record: Record) -> bool:
+        """Whether this ledger has the state that a decision was made from.
+
+        It may be of before the beginning, or of records that a failover has lost.
+        """
+        return self.beginning.since <= _folded(record) < record.position
+
+    def _decide_all(self) -> None:
         """Make the decisions again that were made from this state."""
         for record in self.pending.pop(self.position, ()):
-            again, was = _decided(life, record), read_body(record.body)
-            if again != was:
+            again, was = _decided(self.life, record), read_body(record.body)
+            found = max(self._between(name, again, was) for name in again.keys() | was.keys())
+            if self._counts(found):
                 names = sorted(k for k in again | was if again.get(k) != was.get(k))
                 both = (f"{k} was {was.get(k)}, is {again.get(k)}" for k in names)
                 raise _Difference(
                     f"position {record.position}: decision {record.opens}, made at "
                     f"{self.position}: {'; '.join(both)}"
                 )
+            self._note(found, record.position)
             self.decisions += 1
 
-    def _fold(self, life: Life, record: Record) -> None:
+    def _between(self, name: str, again: dict[str, Any], was: dict[str, Any]) -> Difference:
+        """How far a field of a decision is from what it was."""
+        one, other = again.get(name), was.get(name)
+        if one == other:
+            return NONE
+        if name in (*IN_UNITS, "view") and one is not None and other is not None:
+            a, b = np.array(one, np.float64), np.array(other, np.float64)
+            if a.shape == b.shape:
+                scale = None if name == "view" else self.life.beginning.decision.span
+                return between_numbers(a, b, name, scale)
+        return Difference(math.inf, name)
+
+    def _counts(self, found: Difference) -> bool:
+        """Whether a difference is more than rounding, or may not be even that."""
+        strict = self.life.model.counts_asking
+        return not found.is_rounding or (strict and found != NONE)
+
+    def _note(self, found: Difference, position: int) -> None:
+        if found.where:
+            there = Difference(found.relative, f"position {position:,}, {found.where}")
+            self.rounding = max(self.rounding, there)
+
+    def _fold(self, record: Record) -> None:
         try:
-            fold(life, record)
+            fold(self.life, record)
         except (ContinuarmError, LookupError) as error:
             raise _Difference(
                 f"position {record.position}: it cannot have happened: {error}"
             ) from None
         self.position = record.position
 
-    def _compare(self, life: Life) -> None:
+    def _compare(self) -> None:
+        """Compare with the snapshot that was kept here, and go on from that one."""
         kept = self.kept.pop(self.position, None)
         if kept is None:
             return
-        _check_whole(kept)
-        own = snapshot_of(life, self.position)
+        own = snapshot_of(self.life, self.position)
         if own.state != kept.state:
-            raise _Difference(
-                f"position {self.position}: the state was {kept.digest[:12]}, is {own.digest[:12]}"
-            )
+            life = readable_life(kept)
+            if life is None:
+                what = "cannot be read" if is_whole(kept) else "is damaged"
+                raise _Difference(f"position {kept.position}: the snapshot {what}")
+            found = between_states(own.state, snapshot_of(life, self.position).state)
+            if self._counts(found):
+                raise _Difference(
+                    f"position {self.position}: the state was {kept.digest[:12]}, is "
+                    f"{own.digest[:12]}, which differs by {found}"
+                )
+            self._note(found, self.position)
+            self.life = life
         self.compared += 1
-
-
-def _check_whole(kept: Snapshot) -> None:
-    if hashlib.sha256(kept.state).hexdigest() != kept.digest:
-        raise _Difference(f"position {kept.position}: the snapshot is damaged")
 
 
 def _folded(record: Record) -> int:
@@ -182,7 +226,7 @@ def _folded(record: Record) -> int:
         folded = read_body(record.body)["folded"]
     except (KeyError, TypeError, ValueError):
         folded = None
-    if not isinstance(folded, int) or not 0 <= folded < record.position:
+    if not isinstance(folded, int) or folded < 0:
         raise _Difference(f"position {record.position}: a decision must say what was folded")
     return folded
 

@@ -8,10 +8,12 @@ from numpy.typing import NDArray
 
 from continuarm.box import Box
 from continuarm.core.compiling import Array
-from continuarm.errors import SettingsError
-from continuarm.ledger.beginnings import began, life_of
+from continuarm.errors import SettingsError, StoreError
+from continuarm.ledger.beginnings import began
 from continuarm.ledger.entries import EXPIRED, event_of, id_of
-from continuarm.live import checked_events
+from continuarm.ledger.snapshots import all_kept, is_whole
+from continuarm.live import checked_events, state
+from continuarm.live.deciding import Beginning
 from continuarm.live.events import KINDS, Asked, Event, LearnedFromLog, Told
 from continuarm.live.life import Life
 from continuarm.live.policy import Policy
@@ -35,8 +37,7 @@ class Heir(NamedTuple):
 
 def succeeding(policy: Policy, store: Store, name: str) -> Heir:
     """A policy that has learned the payoffs of another experiment's ledger, in their order."""
-    snapshots = {(s.position, s.version): s for s in store.snapshots(name)}
-    before = life_of(snapshots[began(store, name)[:2]]).beginning
+    before = _beginning(store, name)
     rows = list(_rows(store, name, before.waiting.missing))
     x, y = (np.array([row[k] for row in rows]).reshape(len(rows), -1) for k in (0, 1))
     z = np.array([row[2] for row in rows])
@@ -50,6 +51,16 @@ def succeeding(policy: Policy, store: Store, name: str) -> Heir:
         checked_events.check(life, log)
         life.apply(log)
     return Heir(life, int(fits.sum()), int((~fits).sum()))
+
+
+def _beginning(store: Store, name: str) -> Beginning:
+    """What an experiment began with, whatever can be read of what it has learned."""
+    for snapshot in all_kept(store, name):
+        if snapshot[:2] == began(store, name)[:2] and is_whole(snapshot):
+            return state.beginning_of(snapshot.state.partition(b"\n")[2])
+    raise StoreError(
+        f"a predecessor must begin with a snapshot that can be read, but {name!r} does not"
+    )
 
 
 def _rows(store: Store, name: str, missing: float | None) -> Iterator[tuple[Array, Array, float]]:

@@ -8,13 +8,13 @@ import os
 from collections.abc import Callable
 from itertools import starmap
 from threading import RLock, get_ident
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 from weakref import WeakSet
 
 from continuarm.errors import BusyError
 from continuarm.strokes import insist
 
-__all__ = ["Gate", "keep_through_forks"]
+__all__ = ["Answer", "AtFork", "Gate", "keep_through_forks", "while_gates_are_held"]
 
 Answer = TypeVar("Answer")
 
@@ -76,6 +76,7 @@ _gated: WeakSet[Gated] = WeakSet()
 _one_fork = RLock()
 _forker: int | None = None  # the thread that forks
 _held: dict[Any, Gated] = {}  # by the locks that it holds
+_inner: list["AtFork"] = []
 
 
 def keep_through_forks(gated: Gated) -> None:
@@ -84,8 +85,26 @@ def keep_through_forks(gated: Gated) -> None:
         _gated.add(gated)
 
 
+class AtFork(NamedTuple):
+    """What is done around a fork; each may be done again from its beginning."""
+
+    before: Callable[[], None]
+    in_parent: Callable[[], None]
+    in_child: Callable[[], None]
+
+
+def while_gates_are_held(inner: AtFork) -> None:
+    """Do something else around each fork, after all gates are held and before they are let go.
+
+    Who is inside a gate may wait for what is done here, but never the other way round.
+    """
+    _inner.append(inner)
+
+
 def _before() -> None:
     insist(_hold_all)
+    for inner in _inner:
+        insist(inner.before)
 
 
 def _hold_all() -> None:
@@ -119,6 +138,8 @@ def _let_go() -> None:
 
 
 def _in_parent() -> None:
+    for inner in _inner:
+        insist(inner.in_parent)
     insist(_end)
 
 
@@ -132,6 +153,8 @@ def _end() -> None:
 
 
 def _in_child() -> None:
+    for inner in _inner:
+        insist(inner.in_child)
     insist(_begin_anew)
 
 

@@ -99,6 +99,13 @@ class OpenDecisions:
         other.closed = self.closed.copy()
         return other
 
+    def asked_by(self, now: float) -> dict[int, Open]:
+        """All that are open, asked at a time at the latest."""
+        return {
+            id_: (*decision[:AT], min(decision[AT], now), *decision[NUMBER:])
+            for id_, decision in self.open.items()
+        }
+
     def is_open(self, id_: int) -> bool:
         """Whether a payoff of this decision can be told."""
         return id_ in self.open and id_ not in self.held

@@ -22,6 +22,7 @@ from continuarm.live.gate import Gate
 __all__ = ["FORMAT", "gate_of", "read", "write"]
 
 FORMAT = 2
+PRIVATE = 0o600  # the mode of a new file; one that is there keeps its own
 UNFINISHED = ".unfinished"
 MAGIC = b"continuarm policy, format "
 _choosing = RLock()
@@ -47,7 +48,7 @@ def write(path: str | os.PathLike[str], shell: dict[str, Any], state: bytes) -> 
     _sweep(target)
     beside = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(8)}{UNFINISHED}")
     try:
-        with beside.open("xb") as file:
+        with open(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE), "wb") as file:
             file.write(MAGIC + str(FORMAT).encode() + b"\n" + digest + b"\n" + body)
             file.flush()
             os.fsync(file.fileno())

@@ -7,7 +7,8 @@ how much room they had.
 import json
 import math
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from continuarm.core.compiling import Array
 from continuarm.core.fitting import MOST as MOST_COUNTED
 from continuarm.core.fitting import misfit
 from continuarm.core.learners.protocol import width
-from continuarm.core.state import HEAD, ROWS_USED, SERIALS, State
+from continuarm.core.state import CLOCK, HEAD, ROWS_USED, SERIALS, TEMPLATE, State
 from continuarm.errors import SavedFileError, SettingsError
 from continuarm.live import registry
 from continuarm.live.affine_rule import AffineRule
@@ -35,7 +36,7 @@ from continuarm.live.open_decisions import BIN, NUMBER, Open, Waiting
 from continuarm.live.uplift import checked_share, tally_of
 from continuarm.sets import set_of
 
-__all__ = ["from_bytes", "to_bytes"]
+__all__ = ["beginning_of", "from_bytes", "has_learned", "parts_of", "to_bytes"]
 
 MOST = int(MOST_COUNTED)
 LAST_ID = 2**128 - 2**64  # so that there are numbers left
@@ -63,7 +64,32 @@ def to_bytes(life: Life) -> bytes:
 
 def from_bytes(content: bytes) -> Life:
     """The life that `to_bytes` wrote; what does not fit together is refused."""
-    try:
+    with _fitting():
+        header, arrays = parts_of(content)
+        beginning = _beginning(header, arrays)
+        _check_sizes(beginning, arrays)
+        life = life_of(beginning)
+        _restore(life, header, arrays)
+    return life
+
+
+def beginning_of(content: bytes) -> Beginning:
+    """What the life began with that `to_bytes` wrote, whatever can be read of what it learned."""
+    with _fitting():
+        return _beginning(*parts_of(content))
+
+
+def has_learned(content: bytes) -> bool:
+    """Whether there is more in a state than its beginning."""
+    with _fitting():
+        header, arrays = parts_of(content)
+        counted = arrays["counts"][[CLOCK, SERIALS, TEMPLATE]].any()
+        return bool(header["asked"] or header["paused"] or counted or "reference_rows" in arrays)
+
+
+def parts_of(content: bytes) -> tuple[dict[str, Any], Arrays]:
+    """The header and the arrays of a state."""
+    with _fitting():
         text, _, data = content.partition(b"\n")
         header: dict[str, Any] = json.loads(text)
         arrays, start = {}, 0
@@ -73,10 +99,14 @@ def from_bytes(content: bytes) -> Life:
             flat = np.frombuffer(data, dtype, math.prod(shape), start)
             arrays[name] = flat.reshape(shape).copy()
             start += flat.nbytes
-        beginning = _beginning(header, arrays)
-        _check_sizes(beginning, arrays)
-        life = life_of(beginning)
-        _restore(life, header, arrays)
+    return header, arrays
+
+
+@contextmanager
+def _fitting() -> Iterator[None]:
+    """Say of whatever breaks that the parts do not fit together."""
+    try:
+        yield
     except SavedFileError:
         raise
     except BROKEN as error:
@@ -84,7 +114,6 @@ def from_bytes(content: bytes) -> Life:
             f"the parts of a saved state must fit together, but got {type(error).__name__}: "
             f"{error}"
         ) from error
-    return life
 
 
 def _header(life: Life) -> dict[str, Any]:
@@ -95,7 +124,8 @@ def _header(life: Life) -> dict[str, Any]:
                 f"a kind must be registered to be saved, but {type(part).__name__} is not: "
                 "`continuarm.register`"
             )
-    return {
+    offset = {"clock_offset": life.clock_offset} if life.clock_offset else {}
+    return offset | {
         "context": beginning.context.__getstate__(),
         "decision": beginning.decision.__getstate__(),
         "partition": registry.to_plain(beginning.partition),
@@ -245,6 +275,7 @@ def _restore(life: Life, header: dict[str, Any], arrays: Arrays) -> None:
     life.open.restore(opened, dict(zip(held, payoffs, strict=True)), asked, next_id)
     life.learned_before = asked  # nobody knows any more
     life.now = -math.inf if header["now"] is None else finite(header["now"])
+    life.clock_offset = finite(header.get("clock_offset", 0.0))
     counts = arrays["asked_per_bin"]
     fits = counts.ndim == 1 and 1 <= len(counts) <= state.counts[SERIALS] + 1
     unmade = sum(decision[BIN] == 0 for decision in opened.values())

@@ -48,10 +48,10 @@ class Browsers:
 
     def _look(self, scope: Any) -> None:
         host, origin, site = _said(scope["headers"])
-        if self._door.is_open and is_loopback((scope["server"] or ("",))[0]) and not _is_us(host):
+        if self._door.is_open and not _is_for_us(scope["server"], host):
             raise ForbiddenError(
                 "without tokens a server is asked as localhost, 127.0.0.1 or [::1], but got the "
-                f"host {host.decode('latin-1')!r}"
+                f"host {(host or b'').decode('latin-1')!r}"
             )
         if scope["method"] not in LOOKING and self._is_foreign(host, origin, site):
             shown = (origin or site or b"").decode("latin-1")
@@ -60,18 +60,18 @@ class Browsers:
                 f"`--cors-origin`, but got the origin {shown!r}"
             )
 
-    def _is_foreign(self, host: bytes, origin: bytes | None, site: bytes | None) -> bool:
+    def _is_foreign(self, host: bytes | None, origin: bytes | None, site: bytes | None) -> bool:
         """Whether a page of others asks. A proxy may have changed the host: the browser knows."""
         if origin in self._origins or b"*" in self._origins or site in OURS:
             return False
         if site is not None or origin is None:
             return site is not None
-        return origin.partition(b"://")[2].lower() != host.lower()
+        return origin.partition(b"://")[2].lower() != (host or b"").lower()
 
 
-def _said(headers: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, bytes | None, bytes | None]:
+def _said(headers: Iterable[tuple[bytes, bytes]]) -> tuple[bytes | None, ...]:
     """The host that was asked, and what a browser says of the page that asks."""
-    host, origin, site = b"", None, None
+    host, origin, site = None, None, None
     for name, value in headers:
         if name == b"host":
             host = value
@@ -80,6 +80,11 @@ def _said(headers: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, bytes | None, 
         elif name == b"sec-fetch-site":
             site = value
     return host, origin, site
+
+
+def _is_for_us(server: tuple[str, int] | None, host: bytes | None) -> bool:
+    """Whether loopback was asked; a browser that a page of others leads here says a host."""
+    return (server is None or is_loopback(server[0])) and (host is None or _is_us(host))
 
 
 @lru_cache(maxsize=256)

@@ -1,9 +1,12 @@
 """Experiments: those of a store that this process has opened, and how one is made."""
 
 import asyncio
+import logging
 import re
+import time
+from contextlib import suppress
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import to_builtins
 from starlette.requests import Request as HttpRequest
@@ -15,15 +18,18 @@ from continuarm.errors import (
     SettingsError,
     StoreError,
     UnavailableError,
+    UnknownExperimentError,
 )
+from continuarm.ledger.beginnings import OtherVersionError
 from continuarm.ledger.shared import begun
 from continuarm.live.guarded import Changes
 from continuarm.live.named import makes
 from continuarm.live.named.by_name import maker_of
 from continuarm.live.policy import Policy
 from continuarm.service.fields import about
+from continuarm.service.helpers import Helpers
 from continuarm.service.messages import Edges, NewExperiment
-from continuarm.service.running import MAX_BEHIND, Helpers, Running
+from continuarm.service.running import MAX_BEHIND, Running
 from continuarm.sets import Polytope
 from continuarm.store.protocol import Store
 from continuarm.store.rules import appendable
@@ -32,13 +38,35 @@ __all__ = ["Experiments", "changeable"]
 
 MOST = 1000  # experiments
 POLICIES = ("recommended", "static-kwsa", "adaptive-kwsa", "uniform-ucb")
+AGAIN, SELDOM = 2.0, 60.0  # seconds before one is tried again: at first, and at last
+LOG = logging.getLogger("continuarm")
+
+
+class Quarantined(NamedTuple):
+    """An experiment that cannot be opened, or not go on.
+
+    reason : in one line; it may quote what is in the store.
+    said : the same for everybody, with or without a token.
+    tries : to open it.
+    again : when the next one is due, by the monotonic clock.
+    """
+
+    reason: str
+    said: str
+    tries: int
+    again: float
 
 
 class Experiments:
     """The experiments of a store.
 
+    One that cannot be opened is quarantined: it is tried again from time to time, and no other
+    suffers.
+
     most : experiments, archived ones included.
     is_stopping : whether the process was told to end.
+    quarantined : by name.
+    preparing : the names of those that are made now; the compiler may be waited for.
     """
 
     def __init__(
@@ -52,7 +80,8 @@ class Experiments:
         self.store, self._lags, self._most = store, (max_lag, max_behind), most
         self.is_stopping = False
         self._running: dict[str, Running] = {}
-        self.refused: dict[str, str] = {}  # why one of the store does not run in here
+        self.quarantined: dict[str, Quarantined] = {}
+        self.preparing: set[str] = set()
         self._opening, self._helpers = Lock(), Helpers(store)
 
     def create(self, name: str, new: NewExperiment) -> bool:
@@ -69,10 +98,47 @@ class Experiments:
 
     def find(self, name: str) -> Running:
         """An experiment of the store, running."""
+        if name in self._running:
+            return self._running[name]
         with self._opening:
             if name not in self._running:
-                self._running[name] = Running(self.store, name, *self._lags, helpers=self._helpers)
+                held = self.quarantined.get(name)
+                if held is not None and time.monotonic() < held.again:
+                    raise StoreError(held.reason)
+                self._running[name] = self._opened(name)
+                self.quarantined.pop(name, None)
             return self._running[name]
+
+    def is_prepared(self, name: str) -> bool:
+        """Whether an experiment is made, and nobody has to wait for it."""
+        is_made = name not in self.preparing and not self._opening.locked()
+        return name in self._running or is_made
+
+    def _opened(self, name: str) -> Running:
+        try:
+            return Running(self.store, name, *self._lags, helpers=self._helpers)
+        except UnknownExperimentError:
+            self.quarantined.pop(name, None)
+            raise
+        except Exception as error:
+            reason = self._quarantine(name, error)
+            if isinstance(error, UnavailableError):
+                raise
+            raise StoreError(reason) from None
+
+    def _quarantine(self, name: str, error: Exception) -> str:
+        """Let an experiment wait; the log has the whole error, and who asks gets one line."""
+        held = self.quarantined.get(name)
+        tries = 1 if held is None or isinstance(error, UnavailableError) else held.tries + 1
+        words = str(error) if isinstance(error, ContinuarmError) else repr(error)
+        reason = f"{name!r} cannot be served now: {' '.join(words.split())}"
+        if held is None or held.reason != reason:
+            LOG.error("%r is quarantined", name, exc_info=error)
+        is_known = isinstance(error, OtherVersionError)
+        said = reason if is_known else f"{type(error).__name__}: its log has the reason"
+        again = time.monotonic() + min(AGAIN * 2.0 ** (tries - 1), SELDOM)
+        self.quarantined[name] = Quarantined(reason, said, tries, again)
+        return reason
 
     async def running(self, request: HttpRequest) -> Running:
         """That of a request's path."""
@@ -85,6 +151,7 @@ class Experiments:
         self.store.archive(name)
         with self._opening:
             gone = self._running.pop(name, None)
+            self.quarantined.pop(name, None)
         if gone is not None:
             gone.close()
 
@@ -93,17 +160,38 @@ class Experiments:
         return [one.name for one in self.store.experiments() if not one.archived]
 
     def open_all(self) -> None:
-        """Have all running that are not archived; one of another version holds up no other."""
-        refused: dict[str, str] = {}
+        """Have all running that are not archived; one that cannot be holds up no other."""
         for experiment in self.store.experiments():
             if not experiment.archived and experiment.head > 0:
-                try:
+                with suppress(ContinuarmError):
                     self.find(experiment.name)
-                except UnavailableError:
-                    raise
-                except StoreError as error:
-                    refused[experiment.name] = str(error)
-        self.refused = refused
+
+    def look_after(self) -> None:
+        """Quarantine what cannot go on, and try again to open what is due."""
+        for running in self.all_running():
+            if running.replica.is_broken:
+                self._close_broken(running)
+        for name, held in list(self.quarantined.items()):
+            if time.monotonic() >= held.again:
+                self._try_again(name)
+
+    def _try_again(self, name: str) -> None:
+        try:
+            if self.store.experiment(name).archived:
+                self.quarantined.pop(name, None)
+            else:
+                self.find(name)
+        except ContinuarmError:  # it waits longer
+            pass
+        except Exception as error:  # a defect of the store's, which ends no other's turn
+            self._quarantine(name, error)
+
+    def _close_broken(self, running: Running) -> None:
+        with self._opening:
+            if self._running.get(running.name) is running:
+                del self._running[running.name]
+                self._quarantine(running.name, StoreError(str(running.replica.differs)))
+        running.close()
 
     def stop(self) -> None:
         """Let nobody wait for what happens any more."""

@@ -1,18 +1,17 @@
 """Following: one thread of a process folds what is appended to any of its experiments."""
 
 import time
-import traceback
 from threading import Event, Lock, Thread
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from continuarm.errors import StoreError
+from continuarm.background import Task
 from continuarm.store.protocol import Store
 
 __all__ = ["Follower"]
 
 LOOK = 0.5  # seconds after which it looks, whatever it was told
-AGAIN = 0.2  # seconds before a store that does not answer is asked again
 REST = 0.005  # seconds between two looks
+NAME = "follower"
 
 
 class Followed(Protocol):
@@ -28,18 +27,26 @@ class Followed(Protocol):
         """Fold what was appended up to a head, which was known at a time."""
 
 
+class _Following(NamedTuple):
+    """An experiment, and how it fares: one that fails holds up no other."""
+
+    one: Followed
+    task: Task
+
+
 class Follower:
     """Lets experiments follow their ledgers; it may be given more of them at any time."""
 
     def __init__(self, store: Store) -> None:
         self._store, self._lock, self._stop = store, Lock(), Event()
-        self._followed: dict[str, Followed] = {}
+        self._followed: dict[str, _Following] = {}
+        self._heads: dict[str, int] = {}
         self._thread: Thread | None = None
 
     def add(self, one: Followed) -> None:
         """Have an experiment follow its ledger."""
         with self._lock:
-            self._followed[one.name] = one
+            self._followed[one.name] = _Following(one, Task(NAME, one.name))
             if self._thread is None:
                 self._thread = Thread(target=self._run, name="follow", daemon=True)
                 self._thread.start()
@@ -56,29 +63,22 @@ class Follower:
             self._thread.join()
 
     def _run(self) -> None:
-        heads: dict[str, int] = {}
-        while not self._stop.wait(REST):
-            began = time.monotonic()
-            if not self._not_current():
-                continue
-            try:
-                heads = self._store.wait_for_any(heads, LOOK)
-            except StoreError:  # it does not answer
-                self._stop.wait(AGAIN)
-                continue
-            for one in self._not_current():
-                self._follow(one, heads.get(one.name, 0), began)
+        task = Task(NAME)
+        while not self._stop.wait(max(REST, task.pause)):
+            with task.surviving():
+                self._look()
 
-    def _follow(self, one: Followed, head: int, at: float) -> None:
-        try:
-            one.follow(head, at)
-        except StoreError:  # nor that, or another version has taken over
-            pass
-        except Exception:  # a defect of ours: it falls behind, and says so; others go on
-            traceback.print_exc()
-            self.remove(one)
+    def _look(self) -> None:
+        """Wait until something was appended, and have it folded."""
+        began = time.monotonic()
+        if not self._not_current():
+            return
+        self._heads = self._store.wait_for_any(self._heads, LOOK)
+        for one, task in self._not_current():
+            with task.surviving():
+                one.follow(self._heads.get(one.name, 0), began)
 
-    def _not_current(self) -> list[Followed]:
+    def _not_current(self) -> list[_Following]:
         with self._lock:
             followed = list(self._followed.values())
-        return [one for one in followed if not one.is_current]
+        return [found for found in followed if found.task.is_due and not found.one.is_current]

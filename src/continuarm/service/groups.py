@@ -1,14 +1,24 @@
 """Together: what many requests want, done in one go, while the event loop goes on."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from continuarm.errors import UnavailableError
 from continuarm.ledger.groups import taken
 
 __all__ = ["Together"]
 
+LATE = 0.2  # seconds that one may have waited behind a group, and still wait for the next one
 IDLE = 10  # rounds of the event loop that bring nothing: no more requests are on their way
+
+
+class _Waiting(NamedTuple):
+    """A request that waits since a time."""
+
+    done: "asyncio.Future[list[Any]]"
+    since: float
 
 
 class Together:
@@ -19,14 +29,14 @@ class Together:
 
     def __init__(self, work: Callable[[list[Any]], Awaitable[list[Any]]]) -> None:
         self._work, self._last = work, 0
-        self._gathered: list[tuple[Sequence[Any], asyncio.Future[list[Any]]]] = []
+        self._gathered: list[tuple[Sequence[Any], _Waiting]] = []
         self._working: asyncio.Task[None] | None = None
 
     def do(self, wishes: Sequence[Any]) -> asyncio.Future[list[Any]]:
         """Have wishes fulfilled, with those of other requests; the answers in their order."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[list[Any]] = loop.create_future()
-        self._gathered.append((wishes, done))
+        self._gathered.append((wishes, _Waiting(done, time.monotonic())))
         if self._working is None:
             self._working = loop.create_task(self._do_all())
         return done
@@ -58,11 +68,21 @@ class Together:
         try:
             answers = iter(await self._work(wishes))
         except Exception as error:
-            for _, done in group:
+            for _, (done, _) in group:
                 if not done.done():
                     done.set_exception(error)
+            if isinstance(error, UnavailableError):
+                self._refuse_late_ones(error)
             return
-        for given, done in group:
+        for given, (done, _) in group:
             found = [next(answers) for _ in given]
             if not done.done():
                 done.set_result(found)
+
+    def _refuse_late_ones(self, error: UnavailableError) -> None:
+        """Who has waited behind a group that the store did not answer waits for no other one."""
+        late = time.monotonic() - LATE
+        for _, (done, since) in self._gathered:
+            if since < late and not done.done():
+                done.set_exception(error)
+        self._gathered = [one for one in self._gathered if not one[1].done.done()]

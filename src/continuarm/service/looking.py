@@ -1,6 +1,5 @@
 """What may be seen of an experiment: how it fares, and what it has learned."""
 
-import asyncio
 import json
 from typing import Any
 
@@ -10,7 +9,7 @@ from starlette.responses import Response
 from continuarm.errors import UnknownDecisionError
 from continuarm.ledger.entries import event_of
 from continuarm.live.events import Asked
-from continuarm.plots.subject import dimension
+from continuarm.plots.subject import dimension, filled
 from continuarm.service import seen, shown
 from continuarm.service.experiments import Experiments
 from continuarm.service.fields import about
@@ -18,6 +17,8 @@ from continuarm.service.http import HEADERS, JSON, answered
 from continuarm.service.operations import Operation
 from continuarm.service.outside import clipped
 from continuarm.service.queries import context_of, numbers_of, whole_of
+from continuarm.service.reads import Read, Reads
+from continuarm.service.running import Running
 from continuarm.service.said import Said
 from continuarm.service.walking import Walks
 
@@ -30,8 +31,9 @@ POINTS, MOST_POINTS = 49, 289  # of a curve
 class Looking:
     """What changes nothing."""
 
-    def __init__(self, experiments: Experiments, said: Said) -> None:
+    def __init__(self, experiments: Experiments, said: Said, reads: Reads) -> None:
         self._experiments, self._said, self._walks = experiments, said, Walks()
+        self._reads = reads
 
     def operations(self, many: str, one: str) -> list[Operation]:
         """Many: the path of all experiments; one: that of one."""
@@ -67,29 +69,34 @@ class Looking:
 
     async def all(self, request: HttpRequest, body: None) -> Response:
         """All experiments."""
-        return answered(await asyncio.to_thread(self._said.all))
+        return await self._reads.short(request, lambda read: answered(self._said.all(read)))
 
     async def experiment(self, request: HttpRequest, body: None) -> Response:
         """An experiment as it is now."""
         running = await self._experiments.running(request)
-        return answered(await asyncio.to_thread(self._said.of, running))
+        return await self._reads.short(request, lambda read: answered(self._said.of(running)))
 
     async def diagnosis(self, request: HttpRequest, body: None) -> Response:
         """What the checks of learning have found."""
         running = await self._experiments.running(request)
-        return answered(await asyncio.to_thread(self._said.diagnosis, running))
+        return await self._reads.long(
+            request, lambda read: answered(self._said.diagnosis(running))
+        )
 
     async def bins(self, request: HttpRequest, body: None) -> Response:
         """What each bin has learned."""
         after, most = whole_of(request, "after", 0), whole_of(request, "most", 100, MOST_BINS)
         running = await self._experiments.running(request)
-
-        return answered(await asyncio.to_thread(self._walks.page, running, after, most))
+        return await self._reads.long(
+            request, lambda read: answered(self._walks.page(read, running, after, most))
+        )
 
     async def history(self, request: HttpRequest, body: None) -> Response:
         """What was paid over time."""
         running = await self._experiments.running(request)
-        return answered(seen.history_seen(running.view()))
+        return await self._reads.short(
+            request, lambda read: answered(seen.history_seen(running.view()))
+        )
 
     async def curve(self, request: HttpRequest, body: None) -> Response:
         """The learned decision along a context."""
@@ -98,10 +105,13 @@ class Looking:
         points = whole_of(request, "points", POINTS, MOST_POINTS)
         with about("along"):
             dimension(running.context, along, "context")
-        policy = await asyncio.to_thread(running.policy)
+
+        def work(read: Read) -> Response:
+            return answered(seen.curve_seen(read.policy(running), along, given, points))
+
         with about("context"):
-            found = await asyncio.to_thread(seen.curve_seen, policy, along, given, points)
-        return answered(found)
+            filled(running.context, given, running.context.centre)  # what is wrong is said at once
+            return await self._reads.long(request, work)
 
     async def payoff(self, request: HttpRequest, body: None) -> Response:
         """The expected payoff over a coordinate of the decision."""
@@ -109,14 +119,20 @@ class Looking:
         over, given = request.query_params.get("over"), numbers_of(request, "over")
         with about("over"):
             dimension(running.decision, over, "coordinate")
+
+        def work(read: Read) -> Response:
+            return answered(seen.payoff_seen(read.policy(running), over, given))
+
         with about("context"):
-            found = await asyncio.to_thread(seen.payoff_seen, running.view(), over, given)
-        return answered(found)
+            filled(running.context, given, running.context.centre)
+            return await self._reads.long(request, work)
 
     async def uplift(self, request: HttpRequest, body: None) -> Response:
         """How much better its decisions are than the incumbent's."""
         running = await self._experiments.running(request)
-        return answered(seen.uplift_seen(running.view().uplift()))
+        return await self._reads.short(
+            request, lambda read: answered(seen.uplift_seen(running.view().uplift()))
+        )
 
     async def recommend(self, request: HttpRequest, body: None) -> Response:
         """The best decision known for the context in the query."""
@@ -131,31 +147,40 @@ class Looking:
     async def explain(self, request: HttpRequest, body: None) -> Response:
         """The numbers behind a decision for a context, and the text."""
         running = await self._experiments.running(request)
-        context, policy = context_of(request, running), running.view()
+        context = context_of(request, running)
         with about("context"):
-            return _plain(await asyncio.to_thread(policy.explain, context))
+            running.context.point(context)
+            return await self._reads.long(
+                request, lambda read: _plain(read.policy(running).explain(context))
+            )
 
     async def explain_decision(self, request: HttpRequest, body: None) -> Response:
         """Why a decision was made, from its event."""
         running, id_ = await self._experiments.running(request), request.path_params["id"]
-        record = await asyncio.to_thread(running.store.opening, running.name, id_)
-        if record is None:
-            with about("id"):
-                raise UnknownDecisionError(
-                    f"a decision must have been handed out, but {id_} was not"
-                )
-        policy = running.view()
-        event = event_of(record, record.time if policy.ttl_seconds is not None else 0.0)
-        assert isinstance(event, Asked)
-        found = await asyncio.to_thread(policy.explain, event)
-        text = found["text"].replace(f"Decision {event.id}", f"Decision {id_}", 1)
-        return _plain(found | {"id": id_, "text": text})
+        return await self._reads.long(request, lambda read: _explained(read, running, id_))
 
     async def export(self, request: HttpRequest, body: None) -> Response:
         """The table from which `Reader` decides."""
         running = await self._experiments.running(request)
-        content = await asyncio.to_thread(lambda: running.policy().export())
-        return Response(content, 200, HEADERS, JSON)
+
+        def work(read: Read) -> Response:
+            return Response(read.policy(running).export(), 200, HEADERS, JSON)
+
+        return await self._reads.long(request, work)
+
+
+def _explained(read: Read, running: Running, id_: str) -> Response:
+    """Why a decision of this number was made."""
+    record = running.store.opening(running.name, id_)
+    if record is None:
+        with about("id"):
+            raise UnknownDecisionError(f"a decision must have been handed out, but {id_} was not")
+    policy = read.policy(running)
+    event = event_of(record, record.time if policy.ttl_seconds is not None else 0.0)
+    assert isinstance(event, Asked)
+    found = policy.explain(event)
+    text = found["text"].replace(f"Decision {event.id}", f"Decision {id_}", 1)
+    return _plain(found | {"id": id_, "text": text})
 
 
 def _plain(found: dict[str, Any]) -> Response:

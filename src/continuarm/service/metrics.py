@@ -3,7 +3,10 @@
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
+from collections.abc import Callable
 
+from continuarm.background import counted
+from continuarm.service.clock import ClockWatch
 from continuarm.service.experiments import Experiments
 from continuarm.service.http import Answered
 
@@ -17,11 +20,12 @@ VERB = re.compile(r"/v1/experiments(?:/[^/]+(?:/bins/[^/]+)?(?:/(\w+))?)?")
 class Metrics:
     """What this process has done, and how its experiments fare."""
 
-    def __init__(self, experiments: Experiments) -> None:
-        self._experiments = experiments
+    def __init__(self, experiments: Experiments, watch: ClockWatch) -> None:
+        self._experiments, self.watch = experiments, watch
         self._requests: Counter[tuple[str, str, int]] = Counter()
         self._took: Counter[tuple[str, float]] = Counter()
         self._seconds: defaultdict[str, float] = defaultdict(float)
+        self.counts: dict[str, Callable[[], int]] = {}  # of this process, by their names
 
     def counting(self, method: str, path: str) -> Answered:
         """What counts the answers to one kind of request."""
@@ -37,7 +41,22 @@ class Metrics:
 
     def text(self) -> str:
         """All of it."""
-        return "\n".join([*self._of_requests(), *self._of_experiments()]) + "\n"
+        parts = (
+            self._of_requests(),
+            self._of_process(),
+            self._of_tasks(),
+            self._of_experiments(),
+            self._of_troubles(),
+        )
+        return "\n".join(line for lines in parts for line in lines) + "\n"
+
+    def _of_process(self) -> list[str]:
+        names = [(f"continuarm_{name}_total", count) for name, count in self.counts.items()]
+        return [
+            line
+            for name, count in names
+            for line in (f"# TYPE {name} counter", f"{name} {count()}")
+        ]
 
     def _of_requests(self) -> list[str]:
         lines = ["# TYPE continuarm_requests_total counter"]
@@ -57,17 +76,39 @@ class Metrics:
             lines.append(f'continuarm_request_seconds_count{{verb="{verb}"}} {total}')
         return lines
 
+    def _of_troubles(self) -> list[str]:
+        """Experiments that cannot be served, and states that were rounded otherwise."""
+        running, held = self._experiments.all_running(), self._experiments.quarantined
+        lines = ["# TYPE continuarm_quarantined gauge"]
+        lines += [_line("quarantined", name, 1) for name in held]
+        lines.append("# TYPE continuarm_differs gauge")
+        lines += [_line("differs", one.name, one.replica.differs is not None) for one in running]
+        lines.append("# TYPE continuarm_states_rounded_total counter")
+        lines += [_line("states_rounded_total", one.name, one.replica.rounded) for one in running]
+        lines.append("# TYPE continuarm_clock_ahead_seconds gauge")
+        far = ((one.name, self.watch.ahead(one)) for one in running)
+        lines += [_line("clock_ahead_seconds", *one) for one in far]
+        jump = f"continuarm_clock_jump_seconds {self.watch.jump:g}"
+        return [*lines, "# TYPE continuarm_clock_jump_seconds gauge", jump]
+
+    def _of_tasks(self) -> list[str]:
+        name = "continuarm_background_errors_total"
+        found = (f'{name}{{task="{task}"}} {count}' for task, count in sorted(counted().items()))
+        return [f"# TYPE {name} counter", *found]
+
     def _of_experiments(self) -> list[str]:
         numbers: dict[str, list[str]] = {}
         for running in self._experiments.all_running():
             stats = running.gate.alone(running.stats)
-            name = running.name.replace("\\", "\\\\").replace('"', '\\"')
             for what, value in stats.items():
-                numbers.setdefault(what, []).append(
-                    f'continuarm_{what}{{experiment="{name}"}} {value:g}'
-                )
+                numbers.setdefault(what, []).append(_line(what, running.name, value))
         return [
             line
             for what, lines in numbers.items()
             for line in (f"# TYPE continuarm_{what} gauge", *lines)
         ]
+
+
+def _line(what: str, experiment: str, value: float) -> str:
+    name = experiment.replace("\\", "\\\\").replace('"', '\\"')
+    return f'continuarm_{what}{{experiment="{name}"}} {value:g}'

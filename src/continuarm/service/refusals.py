@@ -7,11 +7,26 @@ from continuarm.service.fields import field_of
 from continuarm.service.messages import Refusal
 from continuarm.service.tokens import ForbiddenError, TooManyError, UnauthorisedError
 
-__all__ = ["TooLargeError", "refusal_of", "status_of"]
+__all__ = ["GoneError", "TooBusyError", "TooLargeError", "ending", "refusal_of", "status_of"]
 
 
 class TooLargeError(errors.ContinuarmError):
     """A request is larger than it may be."""
+
+
+class TooBusyError(errors.UnavailableError):
+    """Too much is under way already, or it takes too long: try again."""
+
+
+class GoneError(errors.ContinuarmError):
+    """Nobody waits for the answer any more."""
+
+
+def ending() -> errors.UnavailableError:
+    """What is said when the process ends before an answer is there."""
+    return errors.UnavailableError(
+        "a server must go on to answer, but this one ends: ask again, with the same key"
+    )
 
 
 # The first that fits counts: a class stands before those that it inherits from.
@@ -28,6 +43,8 @@ TABLE: tuple[tuple[type[Exception], int, str], ...] = (
     (errors.UnknownDecisionError, 404, "unknown-decision"),
     (errors.UnknownExperimentError, 404, "unknown-experiment"),
     (errors.ExperimentConflictError, 409, "conflict"),
+    (GoneError, 499, "gone"),
+    (TooBusyError, 503, "busy"),
     (errors.UnavailableError, 503, "unavailable"),
     (errors.StoreError, 503, "unavailable"),
     (errors.KeyConflictError, 409, "key-conflict"),

@@ -10,31 +10,35 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
+from continuarm.background import Task
 from continuarm.core.compiling import Array
 from continuarm.errors import ContinuarmError, StoreError, UnavailableError
 from continuarm.ledger.desk import Desk, Written
 from continuarm.ledger.entries import TIME_PASSED
+from continuarm.ledger.log_learning import LogLearning
 from continuarm.ledger.replica import Replica
 from continuarm.live.decision import Decision
 from continuarm.live.gate import Gate
 from continuarm.live.limits import Within, within_of
 from continuarm.live.policy import Policy
 from continuarm.service.fields import about
-from continuarm.service.following import Follower
 from continuarm.service.groups import Together
+from continuarm.service.helpers import Helpers
+from continuarm.service.refusals import ending
 from continuarm.store.protocol import Store, TurnTakenError
-from continuarm.store.records import Entry, Outcome
+from continuarm.store.records import Appended, Entry, Outcome, Record
 from continuarm.store.rules import storable
 
-__all__ = ["MAX_BEHIND", "Helpers", "Running"]
+__all__ = ["MAX_BEHIND", "Running"]
 
 QUIET = 0.005  # seconds after an append in which nobody need look for what others appended
-WRITERS = 8  # as many as a store in a database has connections
+BUSY = 0.1  # the same while the next append is on its way: it may bring no news
 MAX_BEHIND = 20_000  # events
 PATIENCE, TRY = 10.0, 0.002  # seconds that one waits to append, and at most between two tries
 SOON = 0.0005  # seconds in which others have often appended: as long one tries all the time
 QUICK = 0.002  # seconds that the event loop may wait for the disk
 AT_ONCE = 50  # records that are folded before a request may come between
+LOOK = 0.01  # seconds between two looks whether a log is learned
 NEWS = 20  # times as many of them that a request waits for
 
 
@@ -44,25 +48,6 @@ class Wish(NamedTuple):
     point: Array
     within: Within | None
     key: str | None
-
-
-class Helpers:
-    """The threads of a process that its experiments share.
-
-    follower : folds what is appended.
-    writers : wait for the store.
-    ender : ends what the event loop has begun. Writers may all be waiting for that end.
-    """
-
-    def __init__(self, store: Store) -> None:
-        self.follower, self.writers = Follower(store), ThreadPoolExecutor(WRITERS, "write")
-        self.ender = ThreadPoolExecutor(1, "end")  # one writes at a time to a store that is near
-
-    def close(self) -> None:
-        """Let what was begun be done, and no more."""
-        self.writers.shutdown()
-        self.ender.shutdown()
-        self.follower.close()
 
 
 class Running:
@@ -88,28 +73,53 @@ class Running:
         self.desk, self._together = Desk(self.replica), Together(self._settle)
         self.context, self.decision = self.desk.context, self.desk.decision
         self.clips = json.loads(store.experiment(name).settings).get("outside") == "clip"
-        self.desk.take_number()  # no request waits for the store's lock, nor for the compiler
-        self.desk.policy().warm_up()
+        self.desk.policy().warm_up()  # no request waits for the compiler
         self.replica.catch_up()
         self._head = self.replica.position  # of the ledger, as far as is known
         self.current_at, self.is_closed = time.monotonic(), False
         self._appending, self._disk_is_quick = False, False
+        self._keeping, self._logs = Task("snapshots", name), Task("logs", name)
         self._seen: object = None  # of the store, when nothing was left to be folded
         self._helpers, self._are_own = helpers or Helpers(store), helpers is None
+        self.replica.aside = self._learn_aside
         self._helpers.follower.add(self)
 
     @property
     def is_current(self) -> bool:
         """Whether this process appends now, or has just done so: who appends folds, too."""
-        return self._appending or time.monotonic() - self.current_at < QUIET
+        return self.lag < (BUSY if self._appending else QUIET)
 
     def follow(self, head: int, at: float) -> None:
         """Fold what was appended up to a head, which was known at a time."""
         self._head = max(self._head, head)
-        while self.replica.position < head and self.gate.alone(self.replica.fold_some, AT_ONCE):
+        before = self.replica.position
+        if head < before:  # as of then, or a failover has cut the ledger back
+            self._fold(self._read(AT_ONCE))
+            if self.replica.position < before:
+                self._head = self.replica.position
+        while self.replica.position < head and self._fold(self._read(AT_ONCE)):
             pass
         self.current_at = max(self.current_at, at)
-        self.replica.keep_snapshots()
+        self._keep_snapshots()
+
+    def _read(self, most: int) -> list[Record]:
+        """The next records; while the store is waited for, nobody is kept from the state."""
+        return self.replica.read_next(most)
+
+    def _fold(self, records: list[Record]) -> bool:
+        """Fold records; whether any of them were new."""
+        return self.gate.alone(self.replica.fold_read, records) > 0
+
+    def _learn_aside(self, learning: LogLearning) -> None:
+        """Have a log learned, while others decide from the state before it."""
+        self._helpers.learner.submit(self._learn, learning)
+
+    def _learn(self, learning: LogLearning) -> None:
+        with self._logs.surviving():
+            learning.learn()
+        with self._logs.surviving():  # where it was not learned, it is now: that says why not
+            self.gate.alone(self.replica.take_log, learning)
+        self.current_at, self._seen = time.monotonic(), None  # what came meanwhile is folded now
 
     def close(self) -> None:
         """Follow no more."""
@@ -120,8 +130,8 @@ class Running:
 
     @property
     def lag(self) -> float:
-        """Seconds since this replica was known to be at the ledger's head."""
-        return time.monotonic() - self.current_at
+        """Seconds since this replica was at the ledger's head, or learned a log on its way."""
+        return 0.0 if self.replica.is_learning else time.monotonic() - self.current_at
 
     @property
     def behind(self) -> int:
@@ -246,30 +256,35 @@ class Running:
 
     async def _append(self, written: list[Written]) -> list[Outcome]:
         began = time.monotonic()
-        outcomes = await self._appended([entry for entry, _ in written])
-        self._head = max([self._head, *(record.position for _, record in outcomes if record)])
+        outcomes, head = await self._appended([entry for entry, _ in written])
+        self._head = max(self._head, head)
         with suppress(StoreError):  # it is durable: who follows folds it later
-            await self._fold_before(outcomes)
+            await self._fold_before(outcomes, head)
             events = (event for _, event in written)
             self.gate.alone(self.replica.fold_own, zip(outcomes, events, strict=True))
-            if outcomes and outcomes[-1].refused is None:  # it was at the ledger's head
+            if self.replica.position >= head:  # also where all of it was refused
                 self.current_at = began
-        if self.replica.has_snapshots:
+        if self.replica.has_snapshots and self._keeping.is_due:
             self._helpers.writers.submit(self._keep_snapshots)  # nobody waits for them
         return outcomes
 
-    async def _fold_before(self, outcomes: list[Outcome]) -> None:
+    async def _fold_before(self, outcomes: list[Outcome], head: int) -> None:
         """Fold what others appended before this process did; requests come between."""
         own = [record.position for refused, record in outcomes if refused is None and record]
-        while own and self.replica.position + AT_ONCE < own[0]:
-            self.gate.alone(self.replica.fold_some, AT_ONCE)
+        last = own[0] - 1 if own else head
+        while (missing := last - self.replica.position) > 0:
+            read = partial(self._read, min(AT_ONCE, missing))
+            near = self.store.is_near
+            if not self._fold(read() if near else await _in(self._helpers.writers, read)):
+                return
             await asyncio.sleep(0.0)
 
     def _keep_snapshots(self) -> None:
-        with suppress(StoreError):  # the next one is soon
-            self.replica.keep_snapshots()
+        if self._keeping.is_due:
+            with self._keeping.surviving():
+                self.replica.keep_snapshots()
 
-    async def _appended(self, group: list[Entry]) -> list[Outcome]:
+    async def _appended(self, group: list[Entry]) -> Appended:
         """Have a group appended; the event loop waits for nobody, nor long for the disk.
 
         Where a store is near, statements are run at once: to hand one to a thread takes longer
@@ -277,14 +292,12 @@ class Running:
         the last time goes to a thread.
         """
         if not self.store.is_near:
-            outcomes: list[Outcome] = await _in(
-                self._helpers.writers, self.store.append, self.name, group
-            )
-            return outcomes
+            found: Appended = await _in(self._helpers.writers, self.store.append, self.name, group)
+            return found
         began, end = time.monotonic(), ExitStack()
         while True:
             try:
-                outcomes = end.enter_context(self.store.appending(self.name, group))
+                found = end.enter_context(self.store.appending(self.name, group))
                 break
             except TurnTakenError:
                 waited = time.monotonic() - began
@@ -297,7 +310,7 @@ class Running:
         else:
             await _in(self._helpers.ender, end.close)
         self._disk_is_quick = time.monotonic() - began < QUICK
-        return outcomes
+        return found
 
     def _made(self, wishes: list[Wish | Written]) -> tuple[list[Written], list[Any]]:
         """What is over its time, and for each wish what is to be appended, or why nothing is."""
@@ -350,10 +363,22 @@ class Running:
         if written:
             await self._together.do(written)
 
+    async def learn_from(self, table: Any) -> None:
+        """Let all processes learn a log, and wait until this one has."""
+        written = await asyncio.to_thread(self.desk.log, table)
+        if written:
+            await self._together.do(written)
+        while self.replica.is_learning:
+            await asyncio.sleep(LOOK)
+
 
 async def _in(threads: ThreadPoolExecutor, work: Any, *given: Any) -> Any:
     """What some work answers that a thread does, while the event loop goes on."""
-    return await asyncio.get_running_loop().run_in_executor(threads, work, *given)
+    try:
+        begun = threads.submit(work, *given)
+    except RuntimeError as error:  # they were told to end
+        raise ending() from error
+    return await asyncio.wrap_future(begun)
 
 
 def _foreseen(found: list[Any]) -> list[Any]:

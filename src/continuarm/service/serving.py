@@ -7,19 +7,25 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 
 from continuarm.errors import MissingExtraError, SettingsError
-from continuarm.service.app import MOST_A_SECOND, application
-from continuarm.service.experiments import Experiments
 from continuarm.service.listening import bound, is_loopback
-from continuarm.service.running import MAX_BEHIND
-from continuarm.service.shortcuts import Shortcuts
 from continuarm.service.stopping import end_well, end_with
+from continuarm.service.workers import ARE_EVEN, Workers
 from continuarm.store import open_store
 from continuarm.store.addresses import without_password
 
 try:
+    import httptools  # noqa: F401  # the parser that uvicorn is run with
     import uvicorn
-except ImportError as error:
-    raise MissingExtraError("a server needs uvicorn: pip install 'continuarm[service]'") from error
+
+    from continuarm.service.app import MOST_A_SECOND, application
+    from continuarm.service.experiments import Experiments
+    from continuarm.service.running import MAX_BEHIND
+    from continuarm.service.server import OPTIONS, allow_connections
+    from continuarm.service.shortcuts import Shortcuts
+except ModuleNotFoundError as error:
+    raise MissingExtraError(
+        f"a server needs {error.name}: pip install 'continuarm[service]'"
+    ) from error
 
 __all__ = ["serve"]
 
@@ -50,16 +56,18 @@ def serve(
     """
     if workers > 1 and store == ":memory:":
         raise SettingsError(f"a store in memory has one worker, but got {workers}")
+    public = not is_loopback(host)
     with bound(host, port) as free:
         port = free.getsockname()[1]
     with closing(open_store(store)) as opened:  # what is wrong with it is said at once, and once
-        if not is_loopback(host) and not opened.tokens():
+        if public and not opened.tokens():
             raise SettingsError(
                 "without tokens a server listens on loopback, 127.0.0.1 or ::1, but got "
                 f"{host!r}: make one with `continuarm token create NAME --store "
                 f"{without_password(store)}`"
             )
     manner = {"rate": rate, "log_contexts": log_contexts, "origins": list(origins)}
+    manner |= {"public": public}
     os.environ[STORE], os.environ[MAX_LAG] = store, repr(max_lag)
     os.environ[MAX_LAG_EVENTS], os.environ[MANNER] = str(max_behind), json.dumps(manner)
     end_well()
@@ -70,23 +78,22 @@ def serve(
 def run(factory: str, host: str, port: int, workers: int) -> None:
     """Serve the application that a function makes in every worker, given as `module:function`."""
     os.environ[PARENT] = str(os.getpid())
-    uvicorn.run(
-        factory,
-        factory=True,
-        host=host,
-        port=port,
-        workers=workers,
-        access_log=False,
-        log_level="warning",
-        server_header=False,
-        proxy_headers=False,  # nobody asks who was behind a proxy
-        timeout_graceful_shutdown=10,
-    )
+    if workers == 1 or not ARE_EVEN:
+        uvicorn.run(factory, factory=True, host=host, port=port, workers=workers, **OPTIONS)
+    else:
+        Workers(workers, _work, factory, host, port).run()
+
+
+def _work(factory: str, host: str, port: int) -> None:
+    """Serve in one of several workers."""
+    with bound(host, port, is_shared=True) as own:
+        uvicorn.Server(uvicorn.Config(factory, factory=True, **OPTIONS)).run(sockets=[own])
 
 
 def _application() -> Shortcuts:
     """The application of one worker."""
     sys.setswitchinterval(SWITCH)
+    allow_connections()
     parent = int(os.environ.get(PARENT, "0"))
     if parent == os.getppid():
         end_with(parent)

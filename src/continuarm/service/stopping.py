@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from types import FrameType
 
+from continuarm.background import Task
+
 __all__ = ["end_well", "end_with", "hear"]
 
 LOOK = 0.5  # seconds between two looks whether the parent is still there
@@ -35,9 +37,12 @@ def end_with(parent: int) -> None:
     """
 
     def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(LOOK)
-        os.kill(os.getpid(), signal.SIGTERM)
+        task, is_over = Task("parent"), False
+        while not is_over:
+            time.sleep(max(LOOK, task.pause))
+            with task.surviving():
+                if is_over := os.getppid() != parent:
+                    os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, name="parent", daemon=True).start()
 

@@ -5,8 +5,11 @@ import hmac
 import secrets
 import time
 from collections.abc import Sequence
+from threading import Event, Thread
+from typing import NamedTuple
 
-from continuarm.errors import ContinuarmError, SettingsError
+from continuarm.background import Task
+from continuarm.errors import ContinuarmError, SettingsError, UnavailableError
 from continuarm.store.protocol import Store
 from continuarm.store.records import Token
 
@@ -23,6 +26,8 @@ __all__ = [
 
 SCOPES = ("read", "decide", "admin")  # each may do what those before it may
 BURST = 2.0  # seconds of its rate that a token may use at once
+LOOK = 0.5  # seconds between two looks into the store
+OLDEST = 5.0  # seconds since a look that succeeded, after which nobody is let in
 
 
 Headers = Sequence[tuple[bytes, bytes]]  # names in small letters
@@ -61,41 +66,81 @@ def _hashed(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()  # 256 random bits need no slow hash
 
 
+class _Seen(NamedTuple):
+    """What the store said of its tokens, and when it was asked."""
+
+    tokens: list[Token]
+    needed: bool
+    at: float
+
+
 class Doorkeeper:
-    """Lets in who has a token; where a store has never had one, everybody.
+    """Lets in who has a token; everybody, where a store needs none and nobody else can reach us.
+
+    A thread of its own reads the tokens again, and waits for nothing else, so that one that was
+    revoked is let in no more, whatever this process is busy with.
 
     rate : requests per second of one token, in this process.
-    is_open : whether everybody is let in.
+    public : whether other machines may reach this server: then it never serves without tokens.
     """
 
-    def __init__(self, store: Store, rate: float) -> None:
-        self._store, self._rate = store, rate
-        self.is_open, self._tokens = True, list[Token]()
-        self.look()
+    def __init__(self, store: Store, rate: float, *, public: bool = False) -> None:
+        self._store, self._rate, self._public = store, rate, public
         self._left: dict[str, tuple[float, float]] = {}  # requests a token has left, and when
+        self._stop = Event()
+        self._thread = Thread(target=self._keep_looking, name="tokens", daemon=True)
+        self.look()
+
+    def start(self) -> None:
+        """Look again and again from now on."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Look no more."""
+        self._stop.set()
 
     def look(self) -> None:
         """Read the tokens of the store again: one that was revoked is let in no more."""
-        self._tokens = self._store.tokens()
-        if self._tokens:  # when the last one is revoked, nobody is let in
-            self.is_open = False
+        began = time.monotonic()
+        needed = self._store.tokens_needed()
+        self._seen = _Seen(self._store.tokens(), needed, began)
+
+    def _keep_looking(self) -> None:
+        task = Task("tokens")
+        while not self._stop.wait(LOOK):
+            with task.surviving():
+                self.look()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether everybody is let in."""
+        return not (self._public or self._seen.needed or self._seen.tokens)
 
     def knows(self, headers: Headers) -> bool:
         """Whether who was let in with these still would be."""
         try:
-            return self.is_open or self._found(self._tokens, headers) is not None
-        except UnauthorisedError:
+            self._refuse_if_old(time.monotonic())
+            return self.is_open or self._found(self._seen.tokens, headers) is not None
+        except ContinuarmError:
             return False
 
     def let_in(self, headers: Headers, scope: str) -> None:
         """Refuse who may not do what needs this scope."""
-        name = ""
+        name, now = "", time.monotonic()
+        self._refuse_if_old(now)
         if not self.is_open:
-            found = self._found(self._tokens, headers)
+            found = self._found(self._seen.tokens, headers)
             if SCOPES.index(found.scope) < SCOPES.index(scope):
                 raise ForbiddenError(f"the scope {scope!r} is needed, but got {found.scope!r}")
             name = found.name
-        self._count(name)
+        self._count(name, now)
+
+    def _refuse_if_old(self, now: float) -> None:
+        age = now - self._seen.at
+        if age > OLDEST:
+            raise UnavailableError(
+                f"the tokens must have been read within {OLDEST:g} s, but that was {age:.1f} s ago"
+            )
 
     @staticmethod
     def _found(tokens: list[Token], headers: Headers) -> Token:
@@ -109,8 +154,8 @@ class Doorkeeper:
             raise UnauthorisedError("a known token is needed, as in `Authorization: Bearer …`")
         return found
 
-    def _count(self, name: str) -> None:
-        now, most = time.monotonic(), BURST * self._rate
+    def _count(self, name: str, now: float) -> None:
+        most = BURST * self._rate
         left, at = self._left.get(name, (most, now))
         left = min(most, left + (now - at) * self._rate)
         if left < 1.0:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from continuarm.live.decision import Bin
 from continuarm.live.policy import Policy
 from continuarm.service import seen, shown
+from continuarm.service.reads import Read
 from continuarm.service.running import Running
 
 __all__ = ["Walks"]
@@ -33,11 +34,13 @@ class Walks:
         self._begun: dict[Running, _Walk] = {}
         self._lock = Lock()
 
-    def page(self, running: Running, after: int, most: int) -> shown.Bins:
+    def page(self, read: Read, running: Running, after: int, most: int) -> shown.Bins:
         """So many bins after a number."""
         walk = self._walk(running, is_first=after == 0)
-        later = [one for one in walk.bins if one.id > after]
-        page = [seen.bin_seen(walk.policy, one) for one in later[:most]]
+        later, page = [one for one in walk.bins if one.id > after], list[shown.BinSays]()
+        for one in later[:most]:
+            read.goes_on()
+            page.append(seen.bin_seen(walk.policy, one))
         goes_on = len(later) > most
         self._keep(running, walk if goes_on else None)
         return shown.Bins(page, len(walk.bins), page[-1].id if goes_on else None)

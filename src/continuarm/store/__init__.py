@@ -2,6 +2,16 @@
 
 from continuarm.store.opening import open_store
 from continuarm.store.protocol import Store
-from continuarm.store.records import Entry, Experiment, Outcome, Record, Snapshot
+from continuarm.store.records import Appended, Entry, Experiment, Kept, Outcome, Record, Snapshot
 
-__all__ = ["Entry", "Experiment", "Outcome", "Record", "Snapshot", "Store", "open_store"]
+__all__ = [
+    "Appended",
+    "Entry",
+    "Experiment",
+    "Kept",
+    "Outcome",
+    "Record",
+    "Snapshot",
+    "Store",
+    "open_store",
+]

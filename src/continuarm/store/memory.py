@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from threading import Condition
 
 from continuarm.store.protocol import MOST_READ
-from continuarm.store.records import Entry, Experiment, Outcome, Record, Snapshot, Token
+from continuarm.store.records import Appended, Entry, Experiment, Kept, Record, Snapshot, Token
+from continuarm.store.retention import BEGAN, STAYS, beginnings, superfluous
 from continuarm.store.rules import (
     adoptable,
     appendable,
@@ -33,6 +34,7 @@ class _Ledger:
     kept: list[Record] = field(default_factory=list)  # those before that are not erased
     known: Known = field(default_factory=lambda: Known({}, {}, {}))
     snapshots: dict[tuple[int, str], Snapshot] = field(default_factory=dict)
+    times: dict[tuple[int, str], float] = field(default_factory=dict)  # of snapshots
 
 
 class MemoryStore:
@@ -41,8 +43,7 @@ class MemoryStore:
     >>> store = MemoryStore()
     >>> store.create("prices", "{}").head
     0
-    >>> [outcome] = store.append("prices", [Entry("asked", "{}", opens="1")])
-    >>> outcome.record.position
+    >>> store.append("prices", [Entry("asked", "{}", opens="1")]).head
     1
     """
 
@@ -51,6 +52,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self._ledgers: dict[str, _Ledger] = {}
         self._tokens: dict[str, Token] = {}
+        self._tokens_needed = False
         self._changed = Condition()
 
     def _ledger(self, name: str) -> _Ledger:
@@ -81,28 +83,32 @@ class MemoryStore:
             ledger = self._ledger(name)
             ledger.experiment = ledger.experiment._replace(archived=archived)
 
-    def number(self, name: str) -> int:
-        """See `Store`."""
-        with self._changed:
-            ledger = self._ledger(name)
-            number = ledger.experiment.numbers + 1
-            ledger.experiment = ledger.experiment._replace(numbers=number)
-            return number
-
-    def append(self, name: str, group: Sequence[Entry], onto: int | None = None) -> list[Outcome]:
+    def append(self, name: str, group: Sequence[Entry], onto: int | None = None) -> Appended:
         """See `Store`."""
         storable_group(group)
         with self._changed:
             ledger = self._ledger(name)
             experiment = appendable(ledger.experiment)
-            now = max(experiment.time, time.time())
+            now = max(experiment.time, time.time() + experiment.clock_offset)
             outcomes = settle(group, experiment.head, now, ledger.known, onto)
             added = [o.record for o in outcomes if o.refused is None and o.record is not None]
             if added:
                 ledger.records += added
                 ledger.experiment = experiment._replace(head=added[-1].position, time=now)
                 self._changed.notify_all()
-            return outcomes
+            return Appended(outcomes, ledger.experiment.head)
+
+    def clock(self) -> float:
+        """See `Store`."""
+        return time.time()
+
+    def set_clock(self, name: str, entry: Entry, offset: float) -> Appended:
+        """See `Store`."""
+        with self._changed:
+            ledger = self._ledger(name)
+            appendable(ledger.experiment)
+            ledger.experiment = ledger.experiment._replace(clock_offset=offset)
+            return self.append(name, [entry])
 
     def glance(self) -> object:
         """See `Store`."""
@@ -110,7 +116,7 @@ class MemoryStore:
             return sum(ledger.experiment.head for ledger in self._ledgers.values())
 
     @contextmanager
-    def appending(self, name: str, group: Sequence[Entry]) -> Iterator[list[Outcome]]:
+    def appending(self, name: str, group: Sequence[Entry]) -> Iterator[Appended]:
         """See `Store`."""
         yield self.append(name, group)
 
@@ -153,11 +159,34 @@ class MemoryStore:
     def _heads(self) -> dict[str, int]:
         return {name: ledger.experiment.head for name, ledger in self._ledgers.items()}
 
-    def keep(self, name: str, snapshot: Snapshot) -> Snapshot:
+    def keep(self, name: str, snapshot: Snapshot, stays: bool = False) -> Snapshot:
         """See `Store`."""
         with self._changed:
-            place = (snapshot.position, snapshot.version)
-            return self._ledger(name).snapshots.setdefault(place, snapshot)
+            ledger, place = self._ledger(name), (snapshot.position, snapshot.version)
+            is_new = place not in ledger.snapshots
+            found = ledger.snapshots.setdefault(place, snapshot)
+            if stays or is_new:
+                ledger.times[place] = STAYS if stays else time.time()
+            if is_new:
+                began = ((r.position, r.body) for r in ledger.records if r.kind == BEGAN)
+                staying = beginnings(began) | {snapshot.position}
+                for old in superfluous(self.kept(name), staying):
+                    del ledger.snapshots[old[:2]]
+            return found
+
+    def kept(self, name: str) -> list[Kept]:
+        """See `Store`."""
+        with self._changed:
+            ledger = self._ledger(name)
+            times = {r.position: r.time for r in (*ledger.kept, *ledger.records)}
+            return [
+                Kept(*one[:3], ledger.times.get(at) or times.get(at[0], 0.0))
+                for at, one in sorted(ledger.snapshots.items())
+            ]
+
+    def snapshot(self, name: str, position: int, version: str) -> Snapshot | None:
+        """See `Store`."""
+        return self._ledger(name).snapshots.get((position, version))
 
     def newest(self, name: str, version: str) -> Snapshot | None:
         """See `Store`."""
@@ -212,6 +241,7 @@ class MemoryStore:
             if named(token.name, "a token") in self._tokens:
                 raise token_taken(token.name)
             self._tokens[token.name] = token
+            self._tokens_needed = True
 
     def tokens(self) -> list[Token]:
         """See `Store`."""
@@ -223,6 +253,16 @@ class MemoryStore:
         with self._changed:
             if self._tokens.pop(name, None) is None:
                 raise token_unknown(name)
+
+    def tokens_needed(self) -> bool:
+        """See `Store`."""
+        return self._tokens_needed
+
+    def disable_tokens(self) -> None:
+        """See `Store`."""
+        with self._changed:
+            self._tokens_needed = False
+            self._tokens.clear()
 
     def close(self) -> None:
         """See `Store`."""

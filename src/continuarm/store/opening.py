@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from continuarm.errors import SettingsError
+from continuarm.errors import MissingExtraError, SettingsError
 from continuarm.store.memory import MemoryStore
 from continuarm.store.protocol import Store
 from continuarm.store.sql import SqlStore
@@ -36,8 +36,12 @@ def open_store(address: str | os.PathLike[str], *, make: bool = True) -> Store:
     if address == ":memory:":
         return MemoryStore()
     if address.startswith(POSTGRESQL):
-        from continuarm.store.postgresql import PostgresqlDatabase
-
+        try:
+            from continuarm.store.postgresql import PostgresqlDatabase
+        except ModuleNotFoundError as error:
+            raise MissingExtraError(
+                "a store in PostgreSQL needs psycopg: pip install 'continuarm[postgresql]'"
+            ) from error
         return SqlStore(PostgresqlDatabase(address, make=make))
     if "://" in address:
         raise SettingsError(

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from continuarm.errors import UnavailableError
-from continuarm.store.records import Entry, Experiment, Outcome, Record, Snapshot, Token
+from continuarm.store.records import Appended, Entry, Experiment, Kept, Record, Snapshot, Token
 
 __all__ = ["MOST_READ", "Store", "TurnTakenError"]
 
@@ -45,22 +45,26 @@ class Store(Protocol):
     def archive(self, name: str, archived: bool = True) -> None:
         """Let nobody append to an experiment any more, or again."""
 
-    def number(self, name: str) -> int:
-        """A number, from 1 on, that nobody else was given in this experiment."""
-
-    def append(self, name: str, group: Sequence[Entry], onto: int | None = None) -> list[Outcome]:
+    def append(self, name: str, group: Sequence[Entry], onto: int | None = None) -> Appended:
         """Append a group in one stroke; one entry that is refused does not keep back the others.
 
         onto : append only if the ledger's head is at this position.
         """
 
-    def appending(
-        self, name: str, group: Sequence[Entry]
-    ) -> AbstractContextManager[list[Outcome]]:
+    def appending(self, name: str, group: Sequence[Entry]) -> AbstractContextManager[Appended]:
         """Append a group by a `with` statement; it is durable when that has ended.
 
         Another thread may end it. If the end raises, nothing was appended. While somebody else
         appends it is a TurnTakenError, and nobody is waited for.
+        """
+
+    def clock(self) -> float:
+        """The present time by the store's clock, in seconds since 1970."""
+
+    def set_clock(self, name: str, entry: Entry, offset: float) -> Appended:
+        """Append an entry; from then on times are the clock's plus an offset, in seconds.
+
+        They still never go back.
         """
 
     def read(self, name: str, after: int, most: int = MOST_READ) -> list[Record]:
@@ -91,11 +95,23 @@ class Store(Protocol):
     def wait_for_any(self, heads: dict[str, int], seconds: float) -> dict[str, int]:
         """Wait until ledgers have other heads than these, so long at most; the heads by name."""
 
-    def keep(self, name: str, snapshot: Snapshot) -> Snapshot:
-        """Keep a snapshot; if there is one of its position and version, that one is returned."""
+    def keep(self, name: str, snapshot: Snapshot, stays: bool = False) -> Snapshot:
+        """Keep a snapshot; if there is one of its position and version, that one is returned.
+
+        Older ones are let go, except those that stay, those that a ledger begins with, the newest
+        three of each version, and the newest of each day (in UTC).
+
+        stays : never let it go, because a ledger will begin with it.
+        """
 
     def newest(self, name: str, version: str) -> Snapshot | None:
         """The newest snapshot of a version."""
+
+    def kept(self, name: str) -> list[Kept]:
+        """What is known of all snapshots without their states, by position and version."""
+
+    def snapshot(self, name: str, position: int, version: str) -> Snapshot | None:
+        """One snapshot; None: it is not kept, or no more."""
 
     def snapshots(self, name: str) -> list[Snapshot]:
         """All snapshots, by position and version."""
@@ -119,13 +135,19 @@ class Store(Protocol):
         """What was not erased with the records around it, because its decision was open."""
 
     def add_token(self, token: Token) -> None:
-        """Let somebody in; a name that is taken is refused."""
+        """Let somebody in, and nobody without a token; a name that is taken is refused."""
 
     def tokens(self) -> list[Token]:
         """Who is let in, by name."""
 
     def revoke_token(self, name: str) -> None:
         """Let somebody in no more; a name that is unknown is refused."""
+
+    def tokens_needed(self) -> bool:
+        """Whether a token was ever added, and `disable_tokens` was not called since."""
+
+    def disable_tokens(self) -> None:
+        """Revoke all tokens, and need none any more."""
 
     def close(self) -> None:
         """Let go of files and connections."""

@@ -8,8 +8,10 @@ __all__ = [
     "KEY_TAKEN",
     "MOVED_ON",
     "NEVER_ASKED",
+    "Appended",
     "Entry",
     "Experiment",
+    "Kept",
     "Outcome",
     "Record",
     "Snapshot",
@@ -33,7 +35,8 @@ class Experiment(NamedTuple):
         then; a snapshot stands for them.
     head : the position of the newest entry; 0: there is none yet.
     time : of the newest entry, in seconds since 1970.
-    numbers : how many numbers were given to those who decide in it.
+    numbers : of an earlier version; nothing looks at it.
+    clock_offset : seconds by which the times of its entries are ahead of the store's clock.
     """
 
     name: str
@@ -43,6 +46,7 @@ class Experiment(NamedTuple):
     head: int = 0
     time: float = 0.0
     numbers: int = 0
+    clock_offset: float = 0.0
 
 
 class Entry(NamedTuple):
@@ -85,6 +89,17 @@ class Outcome(NamedTuple):
     record: Record | None
 
 
+class Appended(NamedTuple):
+    """What became of a group, and how far its ledger goes now, also if all of it was refused.
+
+    outcomes : one for each entry, in order.
+    head : the position of the ledger's newest entry.
+    """
+
+    outcomes: list[Outcome]
+    head: int
+
+
 class Snapshot(NamedTuple):
     """The state of an experiment at a position of its ledger.
 
@@ -96,6 +111,18 @@ class Snapshot(NamedTuple):
     version: str
     digest: str
     state: bytes
+
+
+class Kept(NamedTuple):
+    """What is known of a snapshot without its state.
+
+    time : when it was kept, in seconds since 1970; infinite: it is never let go.
+    """
+
+    position: int
+    version: str
+    digest: str
+    time: float
 
 
 class Token(NamedTuple):

@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from typing import Any, NamedTuple
 
 from continuarm.errors import ExperimentConflictError, InputError, UnknownExperimentError
 from continuarm.store.records import Entry, Experiment, Record
@@ -13,8 +14,11 @@ __all__ = [
     "adoptable",
     "appendable",
     "erasable",
+    "is_storable",
+    "is_typed",
     "named",
     "same_settings",
+    "sought",
     "storable",
     "storable_group",
     "there_already",
@@ -43,9 +47,14 @@ def named(name: str, of: str = "an experiment") -> str:
     return name
 
 
+def is_storable(text: str) -> bool:
+    """Whether every database takes this as text."""
+    return "\0" not in text and (text.isascii() or not _is_torn(text))
+
+
 def storable(text: str | None) -> None:
     """Refuse what no database takes as text."""
-    if text is not None and ("\0" in text or (not text.isascii() and _is_torn(text))):
+    if text is not None and not is_storable(text):
         raise InputError(
             f"text without zeros and halves of characters is needed, but got {text!r}"
         )
@@ -69,6 +78,25 @@ def _is_torn(text: str) -> bool:
 def unknown(name: str) -> UnknownExperimentError:
     """There is no experiment of this name."""
     return UnknownExperimentError(f"an experiment must be created first, but {name!r} was not")
+
+
+def sought(name: str) -> str:
+    """A name to look for; what no database takes is the name of no experiment."""
+    if not is_storable(name):
+        raise unknown(name)
+    return name
+
+
+def is_typed(part: NamedTuple) -> bool:
+    """Whether each field is of its type; a whole number may stand for a float."""
+    kinds = type(part).__annotations__.values()
+    return all(_is_a(value, kind) for value, kind in zip(part, kinds, strict=True))
+
+
+def _is_a(value: Any, kind: Any) -> bool:
+    if kind in (int, float) and isinstance(value, bool):
+        return False
+    return isinstance(value, int | float) if kind is float else isinstance(value, kind)
 
 
 def same_settings(experiment: Experiment, settings: str) -> Experiment:
@@ -126,7 +154,8 @@ def adoptable(experiment: Experiment, records: Iterable[Record]) -> Iterator[Rec
     """The records of an experiment, refused where positions have gaps or time goes back."""
     position, time = experiment.begins, 0.0
     counts = (experiment.begins, experiment.head, experiment.numbers)
-    if min(counts) < 0 or max(counts) > MOST or not 0.0 <= experiment.time < math.inf:
+    times = (experiment.time, experiment.clock_offset)
+    if min(counts) < 0 or max(counts) > MOST or not all(0.0 <= at < math.inf for at in times):
         raise InputError(f"an experiment must be as it was exported, but got {experiment}")
     storable(experiment.settings)
     for record in records:

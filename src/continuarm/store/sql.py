@@ -4,101 +4,54 @@ Statements are fixed texts; whatever comes from outside is a parameter.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from itertools import chain
 from time import monotonic
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
+from continuarm.store import sql_snapshots
+from continuarm.store.checksums import checked, checksum_of
+from continuarm.store.database import Database, Row, Session
 from continuarm.store.protocol import MOST_READ
-from continuarm.store.records import Entry, Experiment, Outcome, Record, Snapshot, Token
+from continuarm.store.records import Appended, Entry, Experiment, Kept, Record, Snapshot, Token
 from continuarm.store.rules import (
     adoptable,
     appendable,
     erasable,
+    is_storable,
     named,
     same_settings,
+    sought,
     storable,
     storable_group,
     there_already,
     token_taken,
     token_unknown,
-    unknown,
 )
 from continuarm.store.settling import Known, settle
+from continuarm.store.sql_rows import listed, met, one
 
-__all__ = ["Database", "Session", "SqlStore"]
+__all__ = ["SqlStore"]
 
-Row = tuple[Any, ...]
 Seen = TypeVar("Seen")
 
 
-class Session(Protocol):
-    """One transaction: what it did is durable when it ends, or has not happened."""
-
-    def run(self, statement: str, *given: Any) -> list[Row]:
-        """The rows that a statement answers; a `?` stands for each thing given."""
-
-    def run_many(self, statement: str, given: Iterable[Row]) -> None:
-        """Run a statement once for each row of things."""
-
-
-class Database(Protocol):
-    """What differs between databases."""
-
-    #: SQL for some columns of the events of an experiment, given second, that have one of the
-    #: strings, given first by `listed`, in another column; it looks each of them up in its index
-    among: str
-    #: SQL that keeps others from writing to the rows that were just read
-    locking: str
-    #: whether `writing_now` waits for the disk alone, and at its end
-    is_near: bool
-
-    def listed(self, strings: list[str]) -> Any:
-        """Strings as one parameter."""
-
-    def clock(self, session: Session) -> float:
-        """The present time in seconds since 1970, the same for all who write."""
-
-    def reading(self) -> AbstractContextManager[Session]:
-        """A transaction that reads."""
-
-    def writing(self) -> AbstractContextManager[Session]:
-        """A transaction that writes."""
-
-    def writing_now(self) -> AbstractContextManager[Session]:
-        """The same, or a TurnTakenError while another one writes; any thread may end it."""
-
-    def appended(self, session: Session) -> None:
-        """Tell those who wait, when this transaction ends."""
-
-    def glance(self) -> object:
-        """See `Store`."""
-
-    def mark(self) -> int:
-        """A number that changes when something is appended."""
-
-    def sleep(self, mark: int, seconds: float) -> None:
-        """Wait until the mark is another one, so long at most, or a while."""
-
-    def scrub(self) -> None:
-        """Let what was deleted be gone from the disk."""
-
-    def close(self) -> None:
-        """Let go of files and connections."""
-
-
-EXPERIMENT = "number, name, settings, archived, begins, head, time, numbers"
-SNAPSHOT = "position, version, digest, state"
+EXPERIMENT = "number, name, settings, archived, begins, head, time, numbers, clock_offset"
+FIND = f"SELECT {EXPERIMENT} FROM experiments WHERE name = ?"
+NUMBER = "(SELECT number FROM experiments WHERE name = ?)"
 RECORD = "position, time, kind, body, opens, closes, client_key"
-ROW = "(?, ?, ?, ?, ?, ?, ?, ?)"
-WRITE = f"INSERT INTO events (experiment, {RECORD}) VALUES {ROW}"
+WRITTEN = f"{RECORD}, checksum"
+ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
+WRITE = f"INSERT INTO events (experiment, {WRITTEN}) VALUES {ROW}"
 MOST_ROWS = 64  # of one statement
+LARGE, WHOLE = 30.0, 3600.0  # seconds for a snapshot, and for a whole experiment
 IS_OPENED = "0, 0.0, '', '', opens, NULL, NULL"  # a record without what its index does not have
-KEEP = (
-    f"INSERT INTO snapshots (experiment, {SNAPSHOT}) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+NEED_TOKENS = (
+    "INSERT INTO continuarm_settings (name, value) VALUES ('tokens', 'needed') "
+    "ON CONFLICT DO NOTHING"
 )
 OPEN = (
-    f"SELECT {RECORD} FROM events WHERE experiment = ? AND position <= ? "
+    f"SELECT {WRITTEN} FROM events WHERE experiment = ? AND position <= ? "
     "AND opens IS NOT NULL AND NOT EXISTS (SELECT 1 FROM events AS later "
     "WHERE later.experiment = events.experiment AND later.closes = events.opens)"
 )
@@ -112,10 +65,7 @@ class SqlStore:
 
     def _found(self, session: Session, name: str, locking: str = "") -> tuple[int, Experiment]:
         """An experiment and its number."""
-        rows = session.run(f"SELECT {EXPERIMENT} FROM experiments WHERE name = ?{locking}", name)
-        if not rows:
-            raise unknown(name)
-        return _experiment(rows[0])
+        return one(session.run(f"{FIND}{locking}", sought(name)), name)
 
     def create(self, name: str, settings: str) -> Experiment:
         """See `Store`."""
@@ -138,7 +88,7 @@ class SqlStore:
         """See `Store`."""
         with self.database.reading() as session:
             rows = session.run(f"SELECT {EXPERIMENT} FROM experiments")
-        return sorted(_experiment(row)[1] for row in rows)
+        return sorted(map(listed, rows))
 
     def archive(self, name: str, archived: bool = True) -> None:
         """See `Store`."""
@@ -148,25 +98,14 @@ class SqlStore:
                 "UPDATE experiments SET archived = ? WHERE number = ?", int(archived), number
             )
 
-    def number(self, name: str) -> int:
-        """See `Store`."""
-        with self.database.writing() as session:
-            rows = session.run(
-                "UPDATE experiments SET numbers = numbers + 1 WHERE name = ? RETURNING numbers",
-                name,
-            )
-        if not rows:
-            raise unknown(name)
-        return int(rows[0][0])
-
-    def append(self, name: str, group: Sequence[Entry], onto: int | None = None) -> list[Outcome]:
+    def append(self, name: str, group: Sequence[Entry], onto: int | None = None) -> Appended:
         """See `Store`."""
         storable_group(group)
         with self.database.writing() as session:
             return self._append(session, name, group, onto)
 
     @contextmanager
-    def appending(self, name: str, group: Sequence[Entry]) -> Iterator[list[Outcome]]:
+    def appending(self, name: str, group: Sequence[Entry]) -> Iterator[Appended]:
         """See `Store`."""
         storable_group(group)
         with self.database.writing_now() as session:
@@ -174,19 +113,20 @@ class SqlStore:
 
     def _append(
         self, session: Session, name: str, group: Sequence[Entry], onto: int | None
-    ) -> list[Outcome]:
-        number, experiment = self._found(session, name, self.database.locking)
-        appendable(experiment)
-        now = max(experiment.time, self.database.clock(session))
-        known = self._known(session, number, group)
-        outcomes = settle(group, experiment.head, now, known, onto)
+    ) -> Appended:
+        look = f"{FIND}{self.database.locking}"  # first: what is seen next is seen alone
+        found, clock = session.send(look, sought(name)), self.database.clock(session)
+        known = self._known(session, name, group)
+        number, experiment = one(found(), name)
+        now = max(appendable(experiment).time, clock() + experiment.clock_offset)
+        outcomes = settle(group, experiment.head, now, known(), onto)
         added = [o.record for o in outcomes if o.refused is None and o.record is not None]
         if added:
             self._write(session, number, added)
-        return outcomes
+        return Appended(outcomes, experiment.head + len(added))
 
-    def _known(self, session: Session, number: int, group: Sequence[Entry]) -> Known:
-        """The records that the entries of a group may meet."""
+    def _known(self, session: Session, name: str, group: Sequence[Entry]) -> Callable[[], Known]:
+        """The records that the entries of a group may meet, when they are called for."""
         closes = [entry.closes for entry in group if entry.closes is not None]
         wanted = (
             ("opens", [entry.opens for entry in group if entry.opens is not None], RECORD),
@@ -197,40 +137,50 @@ class SqlStore:
         looks, given = list[str](), list[Any]()
         for column, names, columns in wanted:
             if names:
-                looks.append(self.database.among.format(column=column, columns=columns))
-                given += self.database.listed(names), number
-        rows = session.run(" UNION ALL ".join(looks), *given) if looks else []
-        known = Known.of(Record(*row) for row in rows if row[0])
-        for row in rows:
-            if not row[0]:
-                known.opened.setdefault(row[4], None)
-        return known
+                look = self.database.among
+                looks.append(look.format(column=column, columns=columns, number=NUMBER))
+                given += self.database.listed(names), name
+        rows = session.send(" UNION ALL ".join(looks), *given) if looks else list[Row]
+        return lambda: met(rows())
 
     def _write(self, session: Session, number: int, added: list[Record]) -> None:
-        rows, first = [(number, *record) for record in added], 0
+        rows, first = [(number, *record, checksum_of(record)) for record in added], 0
         while first < len(rows):  # few statements: each lets other threads in, and waits again
             last = first + min(MOST_ROWS, 1 << (len(rows) - first).bit_length() - 1)
             statement = WRITE + f", {ROW}" * (last - first - 1)
-            session.run(statement, *chain.from_iterable(rows[first:last]))
+            session.send(statement, *chain.from_iterable(rows[first:last]))
             first = last
         head, time = added[-1][:2]
-        session.run(
+        session.send(
             "UPDATE experiments SET head = ?, time = ? WHERE number = ?", head, time, number
         )
         self.database.appended(session)
+
+    def clock(self) -> float:
+        """See `Store`."""
+        with self.database.reading() as session:
+            return self.database.clock(session)()
+
+    def set_clock(self, name: str, entry: Entry, offset: float) -> Appended:
+        """See `Store`."""
+        storable_group([entry])
+        with self.database.writing() as session:
+            number, _ = self._found(session, name, self.database.locking)
+            session.run("UPDATE experiments SET clock_offset = ? WHERE number = ?", offset, number)
+            return self._append(session, name, [entry], None)
 
     def read(self, name: str, after: int, most: int = MOST_READ) -> list[Record]:
         """See `Store`."""
         with self.database.reading() as session:
             number, experiment = self._found(session, name)
             rows = session.run(
-                f"SELECT {RECORD} FROM events WHERE experiment = ? AND position > ? "
+                f"SELECT {WRITTEN} FROM events WHERE experiment = ? AND position > ? "
                 "ORDER BY position LIMIT ?",
                 number,
                 max(after, experiment.begins),
                 most,
             )
-        return [Record(*row) for row in rows]
+        return checked(name, rows)
 
     def glance(self) -> object:
         """See `Store`."""
@@ -239,10 +189,14 @@ class SqlStore:
     def _record(self, name: str, column: str, value: str) -> Record | None:
         with self.database.reading() as session:
             number, _ = self._found(session, name)
+            if not is_storable(value):
+                return None
             rows = session.run(
-                f"SELECT {RECORD} FROM events WHERE experiment = ? AND {column} = ?", number, value
+                f"SELECT {WRITTEN} FROM events WHERE experiment = ? AND {column} = ?",
+                number,
+                value,
             )
-        return Record(*rows[0]) if rows else None
+        return next(iter(checked(name, rows)), None)
 
     def opening(self, name: str, decision: str) -> Record | None:
         """See `Store`."""
@@ -261,12 +215,12 @@ class SqlStore:
         with self.database.reading() as session:
             number, _ = self._found(session, name)
             rows = session.run(
-                f"SELECT {RECORD} FROM events WHERE experiment = ? AND kind = ? "
+                f"SELECT {WRITTEN} FROM events WHERE experiment = ? AND kind = ? "
                 "AND opens IS NULL AND closes IS NULL ORDER BY position DESC LIMIT 1",
                 number,
                 kind,
             )
-        return Record(*rows[0]) if rows else None
+        return next(iter(checked(name, rows)), None)
 
     def wait(self, name: str, after: int, seconds: float) -> bool:
         """See `Store`."""
@@ -279,7 +233,8 @@ class SqlStore:
 
     def _heads(self) -> dict[str, int]:
         with self.database.reading() as session:
-            return dict(session.run("SELECT name, head FROM experiments"))
+            rows = session.run("SELECT name, head FROM experiments")
+        return {name: head for name, head in rows if isinstance(head, int)}
 
     def _waited(
         self, look: Callable[[], Seen], holds: Callable[[Seen], bool], seconds: float
@@ -293,48 +248,46 @@ class SqlStore:
                 return seen
             self.database.sleep(mark, left)
 
-    def keep(self, name: str, snapshot: Snapshot) -> Snapshot:
+    def keep(self, name: str, snapshot: Snapshot, stays: bool = False) -> Snapshot:
         """See `Store`."""
-        with self.database.writing() as session:
+        with self.database.writing(LARGE) as session:
             number, _ = self._found(session, name)
-            session.run(KEEP, number, *snapshot)
-            [row] = session.run(
-                f"SELECT {SNAPSHOT} FROM snapshots "
-                "WHERE experiment = ? AND position = ? AND version = ?",
-                number,
-                snapshot.position,
-                snapshot.version,
-            )
-        return Snapshot(*row)
+            now = self.database.clock(session)()
+            return sql_snapshots.keep(session, number, snapshot, now, stays)
 
     def newest(self, name: str, version: str) -> Snapshot | None:
         """See `Store`."""
-        with self.database.reading() as session:
+        with self.database.reading(LARGE) as session:
             number, _ = self._found(session, name)
-            rows = session.run(
-                f"SELECT {SNAPSHOT} FROM snapshots "
-                "WHERE experiment = ? AND version = ? ORDER BY position DESC LIMIT 1",
-                number,
-                version,
-            )
-        return Snapshot(*rows[0]) if rows else None
+            return sql_snapshots.newest(session, number, version)
 
-    def snapshots(self, name: str) -> list[Snapshot]:
+    def kept(self, name: str) -> list[Kept]:
         """See `Store`."""
         with self.database.reading() as session:
             number, _ = self._found(session, name)
-            rows = session.run(f"SELECT {SNAPSHOT} FROM snapshots WHERE experiment = ?", number)
-        return sorted(Snapshot(*row) for row in rows)
+            return sql_snapshots.kept(session, number)
+
+    def snapshot(self, name: str, position: int, version: str) -> Snapshot | None:
+        """See `Store`."""
+        with self.database.reading(LARGE) as session:
+            number, _ = self._found(session, name)
+            return sql_snapshots.one(session, number, position, version)
+
+    def snapshots(self, name: str) -> list[Snapshot]:
+        """See `Store`."""
+        found = (self.snapshot(name, *one[:2]) for one in self.kept(name))
+        return [snapshot for snapshot in found if snapshot is not None]
 
     def adopt(
         self, experiment: Experiment, records: Iterable[Record], snapshots: Iterable[Snapshot]
     ) -> None:
         """See `Store`."""
         name, settings, archived, *numbers = experiment
-        with self.database.writing() as session:
+        with self.database.writing(WHOLE) as session:
             rows = session.run(
-                "INSERT INTO experiments (name, settings, archived, begins, head, time, numbers) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING number",
+                "INSERT INTO experiments (name, settings, archived, begins, head, time, numbers, "
+                "clock_offset) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING "
+                "RETURNING number",
                 named(name),
                 settings,
                 int(archived),
@@ -343,12 +296,13 @@ class SqlStore:
             if not rows:
                 raise there_already(experiment)
             [(number,)] = rows
-            session.run_many(WRITE, ((number, *r) for r in adoptable(experiment, records)))
-            session.run_many(KEEP, ((number, *snapshot) for snapshot in snapshots))
+            adopted = adoptable(experiment, records)
+            session.run_many(WRITE, ((number, *r, checksum_of(r)) for r in adopted))
+            sql_snapshots.adopt(session, number, snapshots)
 
     def erase(self, name: str, until: int) -> None:
         """See `Store`."""
-        with self.database.writing() as session:
+        with self.database.writing(WHOLE) as session:
             number, experiment = self._found(session, name, self.database.locking)
             has = session.run(
                 "SELECT 1 FROM snapshots WHERE experiment = ? AND position = ?", number, until
@@ -368,12 +322,12 @@ class SqlStore:
         with self.database.reading() as session:
             number, experiment = self._found(session, name)
             rows = session.run(
-                f"SELECT {RECORD} FROM events WHERE experiment = ? AND position <= ? "
+                f"SELECT {WRITTEN} FROM events WHERE experiment = ? AND position <= ? "
                 "ORDER BY position",
                 number,
                 experiment.begins,
             )
-        return [Record(*row) for row in rows]
+        return checked(name, rows)
 
     def add_token(self, token: Token) -> None:
         """See `Store`."""
@@ -384,6 +338,7 @@ class SqlStore:
                 "ON CONFLICT DO NOTHING RETURNING name",
                 *token,
             )
+            session.run(NEED_TOKENS)
         if not added:
             raise token_taken(token.name)
 
@@ -395,16 +350,24 @@ class SqlStore:
 
     def revoke_token(self, name: str) -> None:
         """See `Store`."""
+        if not is_storable(name):
+            raise token_unknown(name)
         with self.database.writing() as session:
             gone = session.run("DELETE FROM tokens WHERE name = ? RETURNING name", name)
         if not gone:
             raise token_unknown(name)
 
+    def tokens_needed(self) -> bool:
+        """See `Store`."""
+        with self.database.reading() as session:
+            return bool(session.run("SELECT 1 FROM continuarm_settings WHERE name = 'tokens'"))
+
+    def disable_tokens(self) -> None:
+        """See `Store`."""
+        with self.database.writing() as session:
+            session.run("DELETE FROM tokens")
+            session.run("DELETE FROM continuarm_settings WHERE name = 'tokens'")
+
     def close(self) -> None:
         """See `Store`."""
         self.database.close()
-
-
-def _experiment(row: Row) -> tuple[int, Experiment]:
-    number, name, settings, archived, *numbers = row
-    return number, Experiment(name, settings, bool(archived), *numbers)

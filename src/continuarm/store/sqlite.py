@@ -6,27 +6,31 @@ given and become visible in one order. It is on the disk when it ends (WAL, sync
 
 import json
 import os
-import random
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Lock, local
 from typing import Any
 
 from continuarm.errors import StoreError, UnavailableError
 from continuarm.store import schema
+from continuarm.store.database import Row, Rows, Session
 from continuarm.store.protocol import TurnTakenError
-from continuarm.store.sql import Row, Session
+from continuarm.store.sqlite_connections import (
+    PATIENCE,
+    TRY,
+    Connection,
+    Connections,
+    is_locked,
+    wait_for_turn,
+)
 
 __all__ = ["SqliteDatabase"]
 
-PATIENCE = 10.0  # seconds that a writer waits for the others
-TRY = 0.001  # seconds between two tries, at most
-PAGE = 4096  # bytes
-CACHE, LOGGED = 16 * 2**20, 16 * 2**20  # bytes of pages kept, and of log before it is written back
 LOOK = 0.002  # seconds between two looks whether something was appended
+PRIVATE = 0o600
 READ, WRITE = "BEGIN", "BEGIN IMMEDIATE"
 WORDS = {
     "identity": "INTEGER PRIMARY KEY",
@@ -39,56 +43,47 @@ WORDS = {
 class _Session:
     """A transaction of one connection."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def run(self, statement: str, *given: Any) -> list[Row]:
+        self._connection.refuse_if_carried()
         return self._connection.execute(statement, given).fetchall()
 
+    def send(self, statement: str, *given: Any) -> Rows:
+        rows = self.run(statement, *given)
+        return lambda: rows
+
     def run_many(self, statement: str, given: Iterable[Row]) -> None:
+        self._connection.refuse_if_carried()
         self._connection.executemany(statement, given)
 
 
-class _Connection(sqlite3.Connection):
-    """A connection that one thread uses at a time; to close it meanwhile would end the process."""
-
-    def __init__(self, *given: Any, **options: Any) -> None:
-        super().__init__(*given, **options)
-        self.used = Lock()
-
-    def close_unless_used(self) -> None:
-        if self.used.acquire(blocking=False):
-            try:
-                self.close()
-            finally:
-                self.used.release()
-
-
 @contextmanager
-def _ended(connection: sqlite3.Connection) -> Iterator[None]:
+def _ended(connection: Connection) -> Iterator[None]:
     """What is done in here is on the disk at the end, or nothing of it is done."""
     try:
         yield
+        connection.refuse_if_carried()
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:
+        if connection.process == os.getpid() and connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
 
 
-def _begin_now(connection: sqlite3.Connection) -> None:
+def _begin_reading(connection: Connection) -> None:
+    connection.execute(READ)
+
+
+def _begin_now(connection: Connection) -> None:
     """Begin a transaction that writes, if nobody else writes."""
     try:
         connection.execute(WRITE)
     except sqlite3.OperationalError as error:
-        if _is_locked(error):
+        if is_locked(error):
             raise TurnTakenError("one writes at a time to a store") from None
         raise
-
-
-def _is_locked(error: sqlite3.OperationalError) -> bool:
-    """Whether another one writes."""
-    return "locked" in str(error)
 
 
 class SqliteDatabase:
@@ -99,32 +94,34 @@ class SqliteDatabase:
 
     among = (
         "SELECT {columns} FROM json_each(?) AS listed "
-        "CROSS JOIN events ON {column} = listed.value WHERE experiment = ?"
+        "CROSS JOIN events ON {column} = listed.value WHERE experiment = {number}"
     )  # in this order: else all events may be looked through
     locking, is_near = "", True
 
     def __init__(self, path: str | os.PathLike[str], *, make: bool = True) -> None:
         self.path = Path(path)
-        self._mine = local()
-        self._open: list[_Connection] = []
-        self._opening, self._closed = Lock(), False
-        self._spare: dict[int, list[_Connection]] = {}  # for `writing_now`, by process
         if not self.path.parent.is_dir():
             raise StoreError(f"the folder of a store must be there, but {self.path.parent} is not")
-        self._inode: int | None = None
         if not make and not (self.path.exists() and self.path.stat().st_size):
             raise schema.missing(str(self.path))
+        self._make_private()
+        self._connections = Connections(self.path)
+        self._end = weakref.finalize(self, self._connections.close)
         try:
             self._migrate(make)
-            self._inode = self.path.stat().st_ino
         except BaseException:
             self.close()
             raise
 
+    def _make_private(self) -> None:
+        """A new file is its owner's alone; SQLite gives the files beside it the same mode."""
+        with suppress(OSError):  # one that is there is not touched; SQLite says what is wrong
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE))
+
     @staticmethod
-    def clock(session: Session) -> float:
+    def clock(session: Session) -> Callable[[], float]:
         """That of the machine, which all writers are on."""
-        return time.time()
+        return time.time
 
     @staticmethod
     def listed(strings: list[str]) -> str:
@@ -134,148 +131,114 @@ class SqliteDatabase:
     def _migrate(self, make: bool) -> None:
         if self.path.exists():
             with self.reading() as session:
-                if session.run("PRAGMA user_version") == [(schema.VERSION,)]:
+                if self._version(session, make) == schema.VERSION:
                     return
         with self.writing() as session:
-            [(found,)] = session.run("PRAGMA user_version")
-            if found == 0 and session.run("SELECT 1 FROM sqlite_master LIMIT 1"):
-                raise StoreError(f"a store must be a file of its own, but {self.path} is another")
-            if found == 0 and not make:
-                raise schema.missing(str(self.path))
+            found = self._version(session, make)
             for statement in schema.statements(found, str(self.path), WORDS):
                 session.run(statement)
             session.run(f"PRAGMA user_version = {schema.VERSION}")
 
-    def _connect(self, patience: float) -> _Connection:
-        """A connection for any thread, which waits so many seconds for others."""
-        if self._closed:
-            raise StoreError(f"a store must be open, but {self.path} was closed")
-        connection = _Connection(
-            self.path, patience, isolation_level=None, check_same_thread=False
-        )
-        try:
-            if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
-                connection.execute("PRAGMA journal_mode = WAL")  # nobody waits for this lock
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute(f"PRAGMA cache_size = -{CACHE // 1024}")
-            connection.execute(f"PRAGMA wal_autocheckpoint = {LOGGED // PAGE}")
-        except BaseException:  # its log may not be there, and the next try needs its place
-            connection.close()
-            raise
-        with self._opening:
-            self._open.append(connection)
-        return connection
-
-    @contextmanager
-    def _using(self, connection: _Connection) -> Iterator[_Connection]:
-        """A connection that nobody closes meanwhile; of a store that was closed, it is then."""
-        mine = connection.used.acquire(blocking=False)  # else SQLite refuses, as from inside
-        try:
-            yield connection
-        finally:
-            if mine:
-                connection.used.release()
-                if self._closed:
-                    connection.close_unless_used()
-
-    def _connection(self) -> _Connection:
-        """This thread's connection; one made before a fork is not used after it."""
-        if self._closed or getattr(self._mine, "process", None) != os.getpid():
-            self._mine.connection, self._mine.process = self._connect(PATIENCE), os.getpid()
-            self._mine.patient = True
-        found: _Connection = self._mine.connection
-        return found
-
-    def _refuse_if_gone(self) -> None:
-        """A file that was deleted takes what is written to it along."""
-        if self._inode is None:  # it is being made
-            return
-        try:
-            stays = self.path.stat().st_ino == self._inode
-        except OSError:  # nor is its folder, or the disk
-            stays = False
-        if not stays:
-            raise UnavailableError(f"the file of a store must stay, but {self.path} is gone")
+    def _version(self, session: Session, make: bool) -> int:
+        """That of the tables; 0: there are none yet. A file of others is refused."""
+        [(found,)] = session.run("PRAGMA user_version")
+        tables = [name for (name,) in session.run("SELECT name FROM sqlite_master")]
+        if tables and (found == 0 or "experiments" not in tables):
+            raise StoreError(
+                f"a store must be a file of its own, but {self.path} has the table {tables[0]!r} "
+                "of another"
+            )
+        if found == 0 and not make:
+            raise schema.missing(str(self.path))
+        return int(found)
 
     @contextmanager
     def _refusals(self) -> Iterator[None]:
         """What SQLite raises, in words of ours."""
         try:
             yield
-        except (sqlite3.OperationalError, sqlite3.InterfaceError) as error:
-            raise UnavailableError(f"a store must answer, but {self.path}: {error}") from error
-        except sqlite3.DatabaseError as error:
-            raise StoreError(f"a store must be readable, but {self.path}: {error}") from error
+        except sqlite3.Error as error:
+            raise self._refusal(error) from error
+
+    def _refusal(self, error: sqlite3.Error) -> StoreError:
+        passes = isinstance(error, sqlite3.OperationalError | sqlite3.InterfaceError)
+        if passes or not self._connections.is_whole():
+            return UnavailableError(f"a store must answer, but {self.path}: {error}")
+        return StoreError(f"a store must be readable, but {self.path}: {error}")
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Session]:
-        with self._refusals():
-            self._refuse_if_gone()
-            with self._using(self._connection()) as connection:
+        with self._refusals(), self._begun(begin) as connection:
+            with _ended(connection):
+                yield _Session(connection)
+            self._mend_if_gone()
+
+    @contextmanager
+    def _begun(self, begin: str) -> Iterator[Connection]:
+        """This thread's connection in a transaction."""
+        while True:
+            with self._connections.of_this_thread() as connection:
                 self._be_patient(connection, begin == READ)
-                if begin == WRITE:
-                    self._wait_for_turn(connection)
-                else:
-                    connection.execute(begin)
-                with _ended(connection):
-                    yield _Session(connection)
+                if self._is_begun(connection, wait_for_turn if begin == WRITE else _begin_reading):
+                    yield connection
+                    return
+
+    def _is_begun(self, connection: Connection, begin: Callable[[Connection], None]) -> bool:
+        """Begin a transaction; false: the log was gone, and there is a new one now."""
+        try:
+            begin(connection)
+        except sqlite3.DatabaseError:
+            if self._connections.is_whole():
+                raise
+        else:
+            if self._connections.is_whole() and not connection.retired:
+                return True
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        self._connections.mend()
+        return False
+
+    def _mend_if_gone(self) -> None:
+        """What was done must not be acknowledged if it was done to files that are gone."""
+        if not self._connections.is_whole():
+            self._connections.mend()
 
     @contextmanager
     def writing_now(self) -> Iterator[Session]:
         """A transaction of a connection of its own, if nobody else writes."""
-        with self._refusals(), self._spared() as connection:
-            _begin_now(connection)
+        with self._refusals(), self._begun_now() as connection:
             with _ended(connection):
                 yield _Session(connection)
+            self._mend_if_gone()
 
     @contextmanager
-    def _spared(self) -> Iterator[_Connection]:
-        """A connection that waits for nobody, and that no other thread uses meanwhile."""
-        self._refuse_if_gone()
-        spare = self._spare.setdefault(os.getpid(), [])
-        connection = spare.pop() if spare and not self._closed else self._connect(0.0)
-        try:
-            with self._using(connection):
-                yield connection
-        finally:
-            spare.append(connection)
+    def _begun_now(self) -> Iterator[Connection]:
+        while True:
+            with self._connections.spared() as connection:
+                if self._is_begun(connection, _begin_now):
+                    yield connection
+                    return
 
     def glance(self) -> object:
         """Another one when another connection has written than the one that `writing_now` has."""
-        with self._refusals(), self._spared() as connection:
+        with self._refusals(), self._connections.spared() as connection:
             return connection, *connection.execute("PRAGMA data_version").fetchone()
 
-    def _be_patient(self, connection: sqlite3.Connection, patient: bool) -> None:
-        """Whether SQLite itself waits for others."""
-        if self._mine.patient != patient:
-            connection.execute(f"PRAGMA busy_timeout = {int(1000 * PATIENCE) if patient else 0}")
-            self._mine.patient = patient
-
     @staticmethod
-    def _wait_for_turn(connection: sqlite3.Connection) -> None:
-        """Begin a transaction that writes, and wait for others, so long at most.
-
-        SQLite itself would wait a tenth of a second between two tries, and hardly ever find the
-        moment in which a busy writer lets go.
-        """
-        until = time.monotonic() + PATIENCE
-        while True:
-            try:
-                connection.execute(WRITE)
-                return
-            except sqlite3.OperationalError as error:
-                if not _is_locked(error) or time.monotonic() > until:
-                    raise
-            time.sleep(random.uniform(0.2, 1.0) * TRY)
+    def _be_patient(connection: Connection, patient: bool) -> None:
+        """Whether SQLite itself waits for others."""
+        if connection.patient != patient:
+            connection.execute(f"PRAGMA busy_timeout = {int(1000 * PATIENCE) if patient else 0}")
+            connection.patient = patient
 
     @contextmanager
-    def reading(self) -> Iterator[Session]:
+    def reading(self, patience: float | None = None) -> Iterator[Session]:
         """A transaction that reads; it waits for nobody."""
         with self._transaction(READ) as session:
             yield session
 
     @contextmanager
-    def writing(self) -> Iterator[Session]:
+    def writing(self, patience: float | None = None) -> Iterator[Session]:
         """A transaction that writes."""
         with self._transaction(WRITE) as session:
             yield session
@@ -285,7 +248,7 @@ class SqliteDatabase:
 
     def mark(self) -> int:
         """Another one when another connection has written."""
-        with self._refusals(), self._using(self._connection()) as connection:
+        with self._refusals(), self._connections.of_this_thread() as connection:
             [mark] = connection.execute("PRAGMA data_version").fetchone()
         return int(mark)
 
@@ -298,7 +261,8 @@ class SqliteDatabase:
     def scrub(self) -> None:
         """Write the file anew, and cut the log of writes that holds what was in it."""
         until = time.monotonic() + PATIENCE
-        with self._refusals(), self._using(self._connection()) as connection:
+        self._connections.mend()
+        with self._refusals(), self._connections.of_this_thread() as connection:
             self._be_patient(connection, True)
             connection.execute("VACUUM")
             while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] != 0:
@@ -311,8 +275,4 @@ class SqliteDatabase:
 
     def close(self) -> None:
         """Let go of the file; who uses a connection at this moment closes it."""
-        with self._opening:
-            self._closed, connections = True, self._open
-            self._open = []
-        for connection in connections:
-            connection.close_unless_used()
+        self._end()

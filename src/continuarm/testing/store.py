@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 
 from continuarm.errors import ExperimentConflictError, InputError, UnknownExperimentError
 from continuarm.store.protocol import Store
@@ -40,9 +41,11 @@ def check_store(make: Callable[[], Store]) -> None:
         _check_glancing(store)
         _check_waiting(store)
         _check_snapshots(store)
+        _check_retention(store)
         _check_archive(store)
         _check_texts(store)
         _check_tokens(store)
+        _check_clock(store)
         names = [experiment.name for experiment in store.experiments()]
         before = {name: store.read(name, 0) for name in names}
     with closing(make()) as again:
@@ -57,12 +60,10 @@ def _check_experiments(store: Store) -> None:
     assert (first.head, first.begins, first.archived) == (0, 0, False)
     assert store.create("one", '{"a": 1}') == first, "creating it again must change nothing"
     _refuses(ExperimentConflictError, lambda: store.create("one", '{"a": 2}'))
-    for verb in (store.experiment, store.number, store.archive):
+    for verb in (store.experiment, store.archive):
         _refuses(UnknownExperimentError, lambda verb=verb: verb("nobody's"))  # type: ignore[misc]
     for name in ("", "a\nb", "x" * 101):
         _refuses(InputError, lambda name=name: store.create(name, ""))  # type: ignore[misc]
-    numbers = [store.number("one") for _ in range(3)]
-    assert numbers == [1, 2, 3], "no number may be given twice"
     odd = "'; DROP TABLE events; -- ☃ %s ?"
     store.create(odd, odd)
     assert store.experiment(odd).settings == odd, "names and settings are data"
@@ -81,15 +82,16 @@ def _check_once(store: Store) -> None:
         Entry("told", "U", closes="z"),
         Entry("asked", "D", opens="d"),
     ]
-    outcomes = store.append("once", group)
+    outcomes, head = store.append("once", group)
     refused = [None, None, CLOSED_BEFORE, ASKED_BEFORE, KEY_TAKEN, NEVER_ASKED, None]
     assert [o.refused for o in outcomes] == refused, "an entry must be refused by its own fault"
     assert [o.record.body if o.record else None for o in outcomes] == [
         "A", "T", "T", "A", "A", None, "D",
     ], "a refusal must show the record that stands in its way"  # fmt: skip
-    again = store.append("once", group)
+    again, same = store.append("once", group)
     refused = [KEY_TAKEN, CLOSED_BEFORE, CLOSED_BEFORE, ASKED_BEFORE, KEY_TAKEN, NEVER_ASKED]
     assert [o.refused for o in again] == [*refused, ASKED_BEFORE], "also when it came before"
+    assert head == same == 3, "the head must be said, also where all is refused"
     records = store.read("once", 0)
     assert [r.position for r in records] == [1, 2, 3], "positions must have no gaps"
     assert [r.body for r in records] == ["A", "T", "D"]
@@ -106,20 +108,22 @@ def _check_once(store: Store) -> None:
 def _check_onto(store: Store) -> None:
     store.create("onto", "")
     entry = Entry("asked", "")
-    assert store.append("onto", [entry], onto=0)[0].refused is None
-    assert store.append("onto", [entry, entry], onto=0)[1].refused == MOVED_ON
+    assert store.append("onto", [entry], onto=0).outcomes[0].refused is None
+    assert store.append("onto", [entry, entry], onto=0).outcomes[1].refused == MOVED_ON
     assert store.experiment("onto").head == 1, "a group for another head must change nothing"
-    assert store.append("onto", [entry], onto=1)[0].refused is None
+    assert store.append("onto", [entry], onto=1).outcomes[0].refused is None
 
 
 def _check_appending(store: Store) -> None:
     store.create("at once", "")
     group = [Entry("asked", "A", opens="a"), Entry("told", "U", closes="z")]
-    with store.appending("at once", group) as outcomes:
+    with store.appending("at once", group) as (outcomes, head):
+        assert head == 1
         assert [o.refused for o in outcomes] == [None, NEVER_ASKED], "outcomes must be known"
     assert [r.body for r in store.read("at once", 0)] == ["A"], "it must be there at the end"
     _refuses(InputError, store.appending("at once", [Entry("asked", "\0")]).__enter__)
-    with store.appending("at once", [Entry("told", "T", closes="a")]) as outcomes:
+    with store.appending("at once", [Entry("told", "T", closes="a")]) as (outcomes, head):
+        assert head == 2
         assert [o.refused for o in outcomes] == [None], "a refusal must not keep back the next"
     assert store.experiment("at once").head == 2
 
@@ -190,7 +194,7 @@ def _check_snapshots(store: Store) -> None:
     _refuses(InputError, lambda: store.erase(name, 2))  # nothing stands for it
     _refuses(InputError, lambda: store.erase(name, 5))
     closing = [Entry("told", "", closes="0"), Entry("told", "", closes="1")]
-    assert [o.refused for o in store.append(name, closing)] == [None, None]
+    assert [o.refused for o in store.append(name, closing).outcomes] == [None, None]
     [*_, open_, last] = store.read(name, 0)[:4]
     store.erase(name, 3)
     assert [r.position for r in store.read(name, 0)] == [4, 5, 6], "what was erased must be gone"
@@ -200,11 +204,39 @@ def _check_snapshots(store: Store) -> None:
     assert store.experiment(name).begins == 3
     assert store.newest(name, "2") == Snapshot(3, "2", "3", state)
     _refuses(InputError, lambda: store.erase(name, 1))
-    told = store.append(name, [Entry("told", "", closes=k) for k in ("0", "2", "3", "4")])
+    closing = [Entry("told", "", closes=k) for k in ("0", "2", "3", "4")]
+    told = store.append(name, closing).outcomes
     assert [o.refused for o in told] == [CLOSED_BEFORE, None, None, NEVER_ASKED]
     assert store.experiment(name).head == 8, "positions must go on"
     store.erase(name, 3)
     assert store.kept_open(name) == [], "what is closed must be gone"
+
+
+def _check_retention(store: Store) -> None:
+    """Of many snapshots a few stay: beginnings, the newest of a version, one for each day."""
+    name = "retention"
+    store.create(name, "")
+    store.append(name, [Entry("asked", "")] * 9)
+    store.append(name, [Entry("began", '{"position": 3}')])
+    for position in range(1, 9):
+        store.keep(name, Snapshot(position, "1", f"{position}", b"state"), stays=position == 2)
+    store.keep(name, Snapshot(1, "2", "other", b"other"))
+    kept = store.kept(name)
+    assert [(one.position, one.version, one.digest) for one in kept] == [
+        (1, "2", "other"), (2, "1", "2"), (3, "1", "3"), (6, "1", "6"), (7, "1", "7"),
+        (8, "1", "8"),
+    ], "beginnings and the newest must stay, and others be let go"  # fmt: skip
+    assert kept[1].time == float("inf"), "what stays must say so"
+    assert abs(kept[-1].time - store.clock()) < 3600.0, "the time of the others must be known"
+    found = [store.snapshot(name, one.position, one.version) for one in kept]
+    assert found == store.snapshots(name), "a snapshot must be found by its place"
+    assert store.snapshot(name, 8, "2") is store.snapshot(name, 4, "1") is None
+    store.keep(name, Snapshot(6, "1", "6", b"state"), stays=True)
+    for position in (4, 9, 10):
+        store.keep(name, Snapshot(position, "1", "", b""))
+        assert store.snapshot(name, position, "1") is not None, "the one kept last must be there"
+    positions = [one.position for one in store.kept(name)]
+    assert positions == [1, 2, 3, 6, 8, 9, 10], "what stays later must stay, too"
 
 
 def _check_archive(store: Store) -> None:
@@ -213,7 +245,23 @@ def _check_archive(store: Store) -> None:
     assert store.experiment("old").archived
     _refuses(ExperimentConflictError, lambda: store.append("old", [Entry("asked", "")]))
     store.archive("old", False)
-    assert store.append("old", [Entry("asked", "")])[0].refused is None
+    assert store.append("old", [Entry("asked", "")]).outcomes[0].refused is None
+
+
+def _check_clock(store: Store) -> None:
+    """Times go on with the clock, ahead of it by an offset, and never go back."""
+    store.create("clock", "")
+    appended = [store.append("clock", [Entry("asked", "", opens="a")])]
+    before, entry = store.clock(), Entry("clock-set", "{}")
+    appended.append(store.set_clock("clock", entry, 3600.0))
+    appended.append(store.append("clock", [Entry("told", "", closes="a")]))
+    appended.append(store.set_clock("clock", entry, 0.0))
+    times = [record.time for one in appended for _, record in one.outcomes if record is not None]
+    assert len(times) == 4, "every entry must be appended"
+    assert times == sorted(times), "times may not go back"
+    assert times[1] >= before + 3600.0, "an offset must be added to the clock"
+    assert times[3] == times[2], "times must stand still until the clock has caught up"
+    assert store.experiment("clock").clock_offset == 0.0
 
 
 def _check_texts(store: Store) -> None:
@@ -223,11 +271,19 @@ def _check_texts(store: Store) -> None:
         entries = [Entry("asked", ""), Entry("asked", "", key=text)]
         _refuses(InputError, lambda entries=entries: store.append("texts", entries))  # type: ignore[misc]
         _refuses(InputError, lambda text=text: store.create("more", text))  # type: ignore[misc]
+        _refuses(InputError, partial(store.revoke_token, text))
+        for look in (store.experiment, store.archive):
+            _refuses(UnknownExperimentError, partial(look, text))
+        _refuses(UnknownExperimentError, partial(store.read, text, 0))
+        _refuses(UnknownExperimentError, partial(store.append, text, [Entry("asked", "")]))
+        found = (look("texts", text) for look in (store.opening, store.closing, store.keyed))
+        assert list(found) == [None] * 3, "what no database takes must be the name of nothing"
     assert store.experiment("texts").head == 0
 
 
 def _check_tokens(store: Store) -> None:
     shop, page = Token("shop", "decide", "aa", 1.5), Token("page", "read", "bb", 2.5)
+    assert not store.tokens_needed(), "a store without tokens must need none"
     for token in (shop, page):
         store.add_token(token)
     assert store.tokens() == [page, shop], "tokens must be found by name"
@@ -235,6 +291,11 @@ def _check_tokens(store: Store) -> None:
     store.revoke_token("shop")
     assert store.tokens() == [page], "what is revoked must be gone"
     _refuses(InputError, lambda: store.revoke_token("shop"))
+    store.revoke_token("page")
+    assert (store.tokens(), store.tokens_needed()) == ([], True), "the last one opens no store"
+    store.add_token(shop)
+    store.disable_tokens()
+    assert (store.tokens(), store.tokens_needed()) == ([], False)
 
 
 def _refuses(kind: type[Exception], verb: Callable[[], object]) -> None:

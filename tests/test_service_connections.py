@@ -1,0 +1,188 @@
+"""What a client sends without end, or never ends, or never reads, costs others nothing."""
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import httpx
+import pytest
+
+from continuarm.service import connections, http
+from continuarm.service.connections import Connection, Limits
+from continuarm.store import open_store
+from tests.service import PRICES, Server, served, until
+
+POST = b"POST /v1/experiments/prices/log HTTP/1.1\r\nhost: 127.0.0.1\r\n"
+JSON = b"content-type: application/json\r\n"
+CHUNKED = POST + JSON + b"transfer-encoding: chunked\r\n\r\n"
+GET = b"GET /openapi.json HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
+SMALL = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[httpx.Client]:
+    with closing(open_store(":memory:")) as store, served(store) as found:
+        yield found
+
+
+@pytest.fixture
+def limits(monkeypatch: pytest.MonkeyPatch) -> Limits:
+    """The same limits, but none is waited for for long."""
+    quick = Limits(headers_seconds=0.5, body_seconds=0.5, idle_seconds=0.5, stuck_seconds=0.5)
+    monkeypatch.setattr(connections, "SWEEP", 0.1)
+    monkeypatch.setattr(Connection, "limits", quick)
+    return quick
+
+
+def _connected(client: httpx.Client) -> socket.socket:
+    return socket.create_connection((client.base_url.host, client.base_url.port), 30.0)
+
+
+def _answer(plain: socket.socket) -> bytes:
+    """All that is answered, until the connection ends."""
+    found = b""
+    with suppress(ConnectionError):
+        while more := plain.recv(2**16):
+            found += more
+    return found
+
+
+def _sent_without_end(plain: socket.socket, piece: bytes) -> int:
+    """Send until it is refused; how many bytes went."""
+    sent = 0
+    with suppress(ConnectionError):
+        while sent < 2**28:
+            plain.sendall(piece)
+            sent += len(piece)
+    return sent
+
+
+@pytest.mark.parametrize(
+    ("begin", "piece", "status"),
+    [
+        (POST + b"x: ", b"x" * 2**14, b"431"),
+        (POST, b"x: y\r\n" * 2**11, b"431"),
+        (POST[:-2] + b"/" * 2**17, b"/" * 2**14, b"431"),
+        (CHUNKED, b"4000\r\n" + b" " * 2**14 + b"\r\n", b"413"),
+        (CHUNKED + b"0\r\nx: ", b"x" * 2**14, b"413"),
+        (CHUNKED + b"1;", b"x" * 2**14, b"413"),
+    ],
+    ids=["a header", "headers", "a path", "chunks", "a trailer", "an extension"],
+)
+def test_what_never_ends_is_refused(
+    client: httpx.Client, begin: bytes, piece: bytes, status: bytes
+) -> None:
+    with closing(_connected(client)) as plain:
+        with suppress(ConnectionError):
+            plain.sendall(begin)
+        assert _sent_without_end(plain, piece) < 2**27
+        assert client.get("/healthz").status_code == 200
+    with closing(_connected(client)) as plain:  # a little too much, and the answer is read
+        plain.sendall(begin)
+        with suppress(ConnectionError):
+            for _ in range(200):
+                plain.sendall(piece)
+        assert _answer(plain).startswith((b"HTTP/1.1 " + status, b"HTTP/1.1 400"))
+
+
+@pytest.mark.parametrize("begin", [b"POST /v1", POST, CHUNKED + b"5\r\n", b""])
+def test_what_does_not_go_on_is_ended(client: httpx.Client, limits: Limits, begin: bytes) -> None:
+    with closing(_connected(client)) as plain:
+        plain.sendall(begin)
+        found = _answer(plain)
+        assert found.startswith(b"HTTP/1.1 408") or not begin
+        assert b"must come within 0.5 s" in found or not begin
+
+
+def test_empty_lines_are_no_request(client: httpx.Client, limits: Limits) -> None:
+    with closing(_connected(client)) as plain:
+        plain.sendall(SMALL)
+        assert plain.recv(2**16).startswith(b"HTTP/1.1 200")
+        plain.settimeout(0.1)
+        with suppress(ConnectionError):
+            for _ in range(300):
+                plain.sendall(b"\r\n")
+                with suppress(TimeoutError):
+                    if not plain.recv(1):
+                        return
+        assert Connection.cut["idle"] > 0
+
+
+def test_pipelined_requests_are_answered_in_order_and_bounded(client: httpx.Client) -> None:
+    with closing(_connected(client)) as plain:
+        plain.sendall(
+            (SMALL + GET) * 3 + SMALL.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n")
+        )
+        found = _answer(plain)
+        order = [b"alive" in part for part in found.split(b"HTTP/1.1 200")[1:]]
+        assert order == [True, False] * 3 + [True]
+    before = Connection.cut["pipelined"]
+    with closing(_connected(client)) as plain, suppress(ConnectionError):
+        plain.sendall(SMALL * 1000)
+        _answer(plain)
+    assert Connection.cut["pipelined"] == before + 1
+
+
+def test_who_never_reads_is_let_go(
+    client: httpx.Client, limits: Limits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Connection, "limits", limits._replace(pipelined=10**6))
+    before = Connection.cut["unread"]
+    with closing(_connected(client)) as plain:
+        plain.setblocking(False)
+
+        def ask_on() -> bool:
+            with suppress(OSError):
+                plain.send(GET * 20)
+            return Connection.cut["unread"] > before
+
+        until(ask_on)
+
+
+def test_a_newcomer_is_heard_however_many_are_silent(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Connection, "limits", Limits(connections=20))
+    silent = [_connected(client) for _ in range(50)]
+    try:
+        for plain in silent[::2]:
+            with suppress(ConnectionError):
+                plain.sendall(POST)
+        with closing(_connected(client)) as plain:
+            plain.sendall(SMALL)
+            assert plain.recv(2**16).startswith(b"HTTP/1.1 200")
+        assert Connection.cut["full"] >= 30
+    finally:
+        for plain in silent:
+            plain.close()
+
+
+def test_a_log_that_nobody_reads_stops_nobody(tmp_path: Path) -> None:
+    """A pipe holds 64 KiB, which is some 700 lines."""
+    read, write = os.pipe()
+    with closing(open(read, "rb")), closing(open(write, "wb")):
+        with Server(tmp_path / "shop.db", log=write) as server:
+            for _ in range(1500):
+                assert server.client.get("/v1/experiments").status_code == 200
+            for _ in range(10):
+                with closing(_connected(server.client)) as plain:
+                    plain.sendall(b"no request at all\r\n\r\n")
+                    assert _answer(plain).startswith(b"HTTP/1.1 400")
+            server.stop()
+            assert server.process.returncode == 0
+
+
+def test_large_answers_are_few_at_a_time_and_whole(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = "/v1/experiments/prices"
+    assert client.put(there, json=PRICES).status_code == 201
+    whole = client.get(f"{there}/history").content
+    monkeypatch.setattr(http, "SLICE", 10)
+    assert client.get(f"{there}/history").content == whole
+    monkeypatch.setattr(http, "MOST_LARGE", 0)
+    full = client.get(f"{there}/history")
+    assert (full.status_code, full.json()["error"]) == (503, "busy")
+    assert http.Large.under_way == 0

@@ -1,0 +1,77 @@
+"""Whether a store needs tokens is its own state: a server that may be reached never opens."""
+
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import pytest
+
+from continuarm.service import tokens
+from continuarm.service.tokens import issue
+from continuarm.store import open_store
+from tests.service import Server, served, until
+
+ALL = "/v1/experiments"
+
+
+def _bearer(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"}
+
+
+def _status(client: httpx.Client, token: str = "") -> int:
+    return client.get(ALL, headers=_bearer(token) if token else {}).status_code
+
+
+def _run(*words: str, said: str = "") -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "continuarm", "token", *words]
+    return subprocess.run(command, input=said, capture_output=True, text=True, timeout=120)
+
+
+def test_a_store_stays_closed_when_its_last_token_is_revoked(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    with closing(open_store(path)) as store:
+        token = issue(store, "shop", "admin")
+        store.revoke_token("shop")
+        with served(store) as again:  # as a worker that was started again
+            assert (_status(again), _status(again, token)) == (401, 401)
+            assert "everybody" in _run("disable", "--store", str(path), said="n\n").stdout
+            assert store.tokens_needed()
+            done = _run("disable", "--yes", "--store", str(path))
+            assert (done.returncode, done.stderr) == (0, "")
+            until(lambda: _status(again) == 200)
+
+
+def test_a_server_beyond_loopback_never_opens(tmp_path: Path) -> None:
+    """Not even when somebody empties the tables of its store by hand."""
+    path = tmp_path / "shop.db"
+    with closing(open_store(path)) as store:
+        token = issue(store, "shop", "admin")
+    with Server(path, "--host", "0.0.0.0") as server:
+        assert (_status(server.client, token), _status(server.client)) == (200, 401)
+        with closing(sqlite3.connect(path)) as by_hand, by_hand:
+            by_hand.execute("DELETE FROM tokens")
+            by_hand.execute("DELETE FROM continuarm_settings")
+        until(lambda: _status(server.client, token) == 401)
+        assert _status(server.client) == 401
+        assert server.client.get("/healthz").status_code == 200
+
+
+def test_nobody_is_let_in_while_the_tokens_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store that is away may have revoked them all."""
+    monkeypatch.setattr(tokens, "OLDEST", 1.5)
+    path = tmp_path / "shop.db"
+    with closing(open_store(path)) as store:
+        token = issue(store, "shop", "read")
+        with served(store) as client:
+            assert _status(client, token) == 200
+            path.rename(tmp_path / "away")
+            until(lambda: "the tokens must" in client.get(ALL, headers=_bearer(token)).text)
+            assert _status(client, token) == _status(client) == 503
+            assert 'errors_total{task="tokens"} 0' not in client.get("/metrics").text
+            (tmp_path / "away").rename(path)
+            until(lambda: _status(client, token) == 200)
