@@ -9,7 +9,7 @@ from benchmarks.attacks.ledger import check, replayed
 from benchmarks.attacks.place import STORES, Place
 from benchmarks.attacks.result import Case, Tally
 from benchmarks.attacks.servers import Server, several
-from benchmarks.attacks.shop import Shop
+from benchmarks.attacks.shop import Shop, until
 
 __all__ = ["CASES"]
 
@@ -28,7 +28,8 @@ def kills(place: Place, tally: Tally, *, store: str, count: int) -> None:
         place.progress(f"kills, {store}, {count}", wanted) as move,
     ):
         for _ in range(wanted):
-            _kill(random.choice(servers), shop, alone=count == 1)
+            killed = random.choice(servers)
+            _kill(killed, [one for one in servers if one is not killed], shop)
             tally.times += 1
             move(1)
         for server in servers:
@@ -39,11 +40,16 @@ def kills(place: Place, tally: Tally, *, store: str, count: int) -> None:
     tally.came = "all is there"
 
 
-def _kill(server: Server, shop: Shop, *, alone: bool) -> None:
-    """Let the shop go on for a while, kill the server, and start it again."""
-    if random.random() < OFTEN:
-        if alone:
-            server.ready("/healthz")
+def _kill(server: Server, others: list[Server], shop: Shop) -> None:
+    """Let the shop go on for a while, kill the server, and start it again.
+
+    One of the others is up by then; alone it has answered, or is killed as it starts.
+    """
+    if others:
+        until(lambda: any(one.says("/readyz")[0] == 200 for one in others), "another server is up")
+        shop.until_more(1)
+    elif random.random() < OFTEN:
+        server.ready("/healthz")
         shop.until_more(1)
     shop.rest(random.uniform(0.0, LONGEST))
     server.end(signal.SIGKILL)

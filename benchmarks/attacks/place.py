@@ -1,6 +1,6 @@
 """Where the attack is: its folder, its PostgreSQL, its servers, and how often it tries."""
 
-import itertools
+import secrets
 import shutil
 import tempfile
 from contextlib import ExitStack
@@ -27,7 +27,7 @@ class Place:
         self, folder: Path, *, quick: bool, database: postgresql.Server | None = None
     ) -> None:
         self.folder, self.quick = folder, quick
-        self._stack, self._numbers = ExitStack(), itertools.count()
+        self._stack = ExitStack()
         self.stores = Path(tempfile.mkdtemp(prefix="stores-", dir=folder))
         self._stack.callback(shutil.rmtree, self.stores, True)
         self._database = database
@@ -45,7 +45,7 @@ class Place:
 
     def fresh(self, kind: str) -> str:
         """The address of a new store."""
-        name = f"shop-{next(self._numbers)}"
+        name = f"shop-{secrets.token_hex(8)}"
         return str(self.stores / f"{name}.db") if kind == "SQLite" else self.database.fresh(name)
 
     def log(self, name: str) -> Log:

@@ -81,6 +81,7 @@ class Asking:
                 self.wrong.append(f"an ask was answered by {status or 'nothing'}")
             self.took.append(time.monotonic() - began)
             self._stop.wait(self._rest)
+        connection.close()
 
     def __enter__(self) -> "Asking":
         self._thread.start()

@@ -72,15 +72,19 @@ class Server:
         while time.monotonic() < until:
             if self.process.poll() is not None:
                 raise Defect(f"a server ended while it started: {self.words()}")
-            try:
-                status, answer = request(self.port, "GET", path)
-                if status == 200:
-                    return self
-                said = f": {answer}"
-            except OSError:
-                pass
+            status, answer = self.says(path)
+            if status == 200:
+                return self
+            said = f": {answer}"
             time.sleep(0.05)
         raise Defect(f"a server must become ready within {STARTS:g} s{said}; {self.words()}")
+
+    def says(self, path: str) -> Answer:
+        """What it answers, if it does."""
+        try:
+            return request(self.port, "GET", path)
+        except (OSError, http.client.HTTPException) as error:
+            return 0, str(error)
 
     def words(self) -> str:
         """The last of what it has written that is no line of its log."""

@@ -115,6 +115,7 @@ class Shop:
             if found is not None:
                 self._note_payoffs(told, found["closed"], open_, rng)
             self._stop.wait(rng.uniform(0.0, 2 * REST))
+        lane.leave()
 
     def _note_decisions(
         self, keys: list[str], answers: list[Any], open_: dict[str, float]
@@ -173,7 +174,7 @@ class _Lane:
                     return json.loads(content)
                 if status not in (500, 503):
                     self._shop.wrong.append(f"{verb}: {status}: {content[:300]!r}")
-            self._leave()
+            self.leave()
             stop.wait(AGAIN)
         return None
 
@@ -187,7 +188,8 @@ class _Lane:
         answer = self._connection.getresponse()
         return answer.status, answer.read()
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
+        """Let go of the connection."""
         if self._connection is not None:
             self._connection.close()
         self._connection = None
