@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from continuarm.errors import ExperimentConflictError, InputError
 from continuarm.store import Entry, Record, Snapshot, Store, open_store
+from continuarm.store.checksums import digest_of
 from continuarm.store.moving import read_lines, written_lines
 from continuarm.store.records import (
     ASKED_BEFORE,
@@ -38,8 +39,16 @@ class Model:
     def __init__(self) -> None:
         self.all: list[tuple[int, Entry]] = []  # with what is kept of what was erased
         self.head = self.begins = 0
-        self.kept: set[int] = set()  # positions of snapshots
+        self.kept: set[tuple[int, str]] = set()  # positions and versions of snapshots
         self.archived = False
+
+    def keep(self, position: int, version: str) -> None:
+        """All are of one day, so that the newest three of each version stay, and the last one."""
+        if (position, version) in self.kept:
+            return
+        self.kept.add((position, version))
+        newest = {at for one in "12" for at in sorted(at for at in self.kept if at[1] == one)[-3:]}
+        self.kept = {at for at in self.kept if at in newest or at[0] == position}
 
     def find(self, field: str, name: str | None) -> Entry | None:
         found = [e for _, e in self.all if name is not None and getattr(e, field) == name]
@@ -74,7 +83,7 @@ class Model:
             if position > until or (entry.opens and not self.find("closes", entry.opens))
         ]
         self.begins = until
-        self.kept = {position for position in self.kept if position >= until}
+        self.kept = {at for at in self.kept if at[0] >= until}
 
 
 class Stores(RuleBasedStateMachine):
@@ -112,16 +121,15 @@ class Stores(RuleBasedStateMachine):
     @rule(back=st.integers(0, 3), version=st.sampled_from(["1", "2"]), state=st.binary(max_size=4))
     def keep(self, back: int, version: str, state: bytes) -> None:
         position = max(self.model.head - back, self.model.begins)
-        self.model.kept.add(position)
-        kept = [
-            store.keep(NAME, Snapshot(position, version, "digest", state)) for store in self.stores
-        ]
+        self.model.keep(position, version)
+        snapshot = Snapshot(position, version, digest_of(state), state)
+        kept = [store.keep(NAME, snapshot) for store in self.stores]
         assert kept[0] == kept[1]
 
     @rule(back=st.integers(0, 6))
     def erase(self, back: int) -> None:
         until = self.model.head - back
-        if until < self.model.begins or until not in self.model.kept:
+        if until < self.model.begins or until not in {at for at, _ in self.model.kept}:
             for store in self.stores:
                 with pytest.raises(InputError):
                     store.erase(NAME, until)
@@ -179,7 +187,7 @@ class Stores(RuleBasedStateMachine):
                 found = store.latest(NAME, kind)
                 assert [_plain(r) for r in (found,) if r is not None] == newest
         assert self.stores[0].snapshots(NAME) == self.stores[1].snapshots(NAME)
-        assert {s.position for s in self.stores[0].snapshots(NAME)} == self.model.kept
+        assert {s[:2] for s in self.stores[0].snapshots(NAME)} == self.model.kept
 
     def _is_found(self, record: Record | None, field: str, name: str) -> None:
         assert (None if record is None else _plain(record)[1]) == self.model.find(field, name)

@@ -37,6 +37,7 @@ from continuarm.store import (
     sqlite_connections,
 )
 from continuarm.store import postgresql as postgresql_store
+from continuarm.store.checksums import digest_of
 from continuarm.store.moving import read_lines, written_lines
 from continuarm.store.protocol import TurnTakenError
 from continuarm.store.retention import superfluous
@@ -208,7 +209,7 @@ def test_an_experiment_moves_to_another_store_as_it_is(kind: str, address: Addre
     for k in range(5):
         entry = Entry("asked", f'{{"k": {k}}}', opens=str(k), key=f"key {k}")
         here.append("shop", [entry, Entry("told", "{}", closes=str(k))])
-    here.keep("shop", Snapshot(4, "1", "digest", b"\0\xff"))
+    here.keep("shop", Snapshot(4, "1", digest_of(b"\0\xff"), b"\0\xff"))
     here.erase("shop", 4)
     lines = list(written_lines(here, "shop"))
     with closing(open_store(":memory:" if kind == "memory" else address(kind))) as there:

@@ -112,10 +112,10 @@ def import_(file: str, name: str | None, store: str) -> None:
     FILE is what it wrote; - is standard input. All of it is taken over, or nothing. The name must
     be free. A store that is not there is made.
     """
-    from continuarm.store.moving import read_lines
+    from continuarm.ledger.imports import import_lines
 
     with _read(file) as lines, opened(store, make=True) as ledgers:
-        found = read_lines(ledgers, lines, name)
+        found = import_lines(ledgers, lines, name)
     click.echo(f"{found.name}: {events(found.head)}")
 
 

@@ -170,8 +170,10 @@ class Replica:
     def _fold_up_to(self, record: Record, event: Event | None) -> None:
         if self.position >= record.position:  # it is folded, or the ledger was cut back
             self.fold_some()
-        while self.position < record.position - 1 and not self.is_learning:
-            self.fold_some(min(MOST_READ, record.position - 1 - self.position))
+        while (missing := record.position - 1 - self.position) > 0 and not self.is_learning:
+            folded = self.fold_read(self.read_next(min(MOST_READ, missing)))
+            if not folded and not self.is_learning:
+                raise self._broken(StoreError(f"{missing} records must follow, but are not there"))
         if self.position < record.position and not self._waits_for(record, event):
             try:
                 self._fold(record, event)

@@ -35,7 +35,7 @@ from continuarm.live.life import Life
 from continuarm.live.limits import Within
 from continuarm.live.view import sizes
 
-__all__ = ["check", "check_bin", "check_reference"]
+__all__ = ["check", "check_bin", "check_numbers", "check_reference"]
 
 MOST_IDS = 2**128 - 2**64  # a draw number has 128 bits, and there must be some left
 COUNTER_BITS = 64  # of a number; those above tell who counts
@@ -47,11 +47,9 @@ def check(life: Life, event: Event) -> None:
     match event:
         case Asked():
             _asked(life, event)
-        case Told(id_, payoff, gradient, value):
+        case Told(id_):
             _open(life, id_)
-            _payoff(life, payoff)
-            _gradient(life, gradient)
-            _done(life, value)
+            check_numbers(life, event)
         case Forgotten(id_):
             _open(life, id_)
         case TimePassed(at):
@@ -60,6 +58,19 @@ def check(life: Life, event: Event) -> None:
             check_bin(life, bin_)
         case ReferenceRenewed():
             check_reference(life)
+        case OptionsChanged() | LearnedFromLog():
+            check_numbers(life, event)
+
+
+def check_numbers(life: Life, event: Event) -> None:
+    """Refuse an event whose numbers no life of this beginning could have, whatever happened."""
+    match event:
+        case Asked():
+            _asked_numbers(life, event)
+        case Told(_, payoff, gradient, value):
+            _payoff(life, payoff)
+            _gradient(life, gradient)
+            _done(life, value)
         case OptionsChanged():
             check_options(life, event)
         case LearnedFromLog(contexts, values, payoffs):
@@ -107,9 +118,7 @@ def check_bin(life: Life, bin_: Any) -> None:
 
 
 def _asked(life: Life, event: Asked) -> None:
-    context, decision = life.beginning.context, life.beginning.decision
-    if _no_whole(event.id) or not 0 <= event.id < MOST_IDS:
-        raise InputError(f"a decision needs a number, but got {event.id!r}")
+    _number(event)
     newest = life.open.next_id - 1
     asked_before = event.id <= newest and event.id >> COUNTER_BITS == newest >> COUNTER_BITS
     if event.id in life.open.open or event.id in life.comparison.line or asked_before:
@@ -119,8 +128,7 @@ def _asked(life: Life, event: Asked) -> None:
     bins = life.model.state.counts[SERIALS]
     if _no_whole(event.bin) or not 0 <= event.bin <= bins:
         raise InputError(f"one of {int(bins)} bins is needed, but got {event.bin!r}")
-    if not isinstance(event.role, str) or event.role not in ROLES:
-        raise InputError(f"one of {ROLES} is needed, but got {event.role!r}")
+    _role(event)
     if (event.role == INCUMBENTS) < life.paused or (
         event.role == INCUMBENTS and life.limits.share == 0.0
     ):
@@ -132,6 +140,32 @@ def _asked(life: Life, event: Asked) -> None:
     if event.role == EXPLORED and frozen:
         raise InputError(f"bin {event.bin} is frozen and explores nothing, but got {event.role!r}")
     _time(life, event.at)
+    _asked_numbers(life, event)
+    if event.role == INCUMBENTS:
+        within = None if event.limits is None else Within(*event.limits)
+        if not (event.value == life.incumbents(event.context, within, event.start)).all():
+            raise InputError(
+                f"the incumbent's decision must be the start {event.start.tolist()} within "
+                f"limits, but got {event.value.tolist()}"
+            )
+
+
+def _number(event: Asked) -> None:
+    if _no_whole(event.id) or not 0 <= event.id < MOST_IDS:
+        raise InputError(f"a decision needs a number, but got {event.id!r}")
+
+
+def _role(event: Asked) -> None:
+    if not isinstance(event.role, str) or event.role not in ROLES:
+        raise InputError(f"one of {ROLES} is needed, but got {event.role!r}")
+
+
+def _asked_numbers(life: Life, event: Asked) -> None:
+    context, decision = life.beginning.context, life.beginning.decision
+    _number(event)
+    _role(event)
+    if _no_whole(event.bin) or event.bin < 0:
+        raise InputError(f"the number of a bin is needed, but got {event.bin!r}")
     points = [(context, event.context), (decision, event.value), (decision, event.start)]
     if event.centre is not None:
         points.append((decision, event.centre))
@@ -150,13 +184,6 @@ def _asked(life: Life, event: Asked) -> None:
             )
     if not decision.allows(event.value):
         raise InputError(f"{event.value.tolist()} must be allowed by {decision!r}, but is not")
-    if event.role == INCUMBENTS:
-        within = None if event.limits is None else Within(*event.limits)
-        if not (event.value == life.incumbents(event.context, within, event.start)).all():
-            raise InputError(
-                f"the incumbent's decision must be the start {event.start.tolist()} within "
-                f"limits, but got {event.value.tolist()}"
-            )
 
 
 def _explained(life: Life, event: Asked) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import re
 import time
-from contextlib import suppress
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -32,6 +31,7 @@ from continuarm.service.messages import Edges, NewExperiment
 from continuarm.service.running import MAX_BEHIND, Running
 from continuarm.sets import Polytope
 from continuarm.store.protocol import Store
+from continuarm.store.records import Experiment
 from continuarm.store.rules import appendable
 
 __all__ = ["Experiments", "changeable"]
@@ -116,6 +116,7 @@ class Experiments:
 
     def _opened(self, name: str) -> Running:
         try:
+            _check_row(self.store.experiment(name))
             return Running(self.store, name, *self._lags, helpers=self._helpers)
         except UnknownExperimentError:
             self.quarantined.pop(name, None)
@@ -129,7 +130,8 @@ class Experiments:
     def _quarantine(self, name: str, error: Exception) -> str:
         """Let an experiment wait; the log has the whole error, and who asks gets one line."""
         held = self.quarantined.get(name)
-        tries = 1 if held is None or isinstance(error, UnavailableError) else held.tries + 1
+        passing = held is None or isinstance(error, UnavailableError | OtherVersionError)
+        tries = 1 if held is None or passing else held.tries + 1
         words = str(error) if isinstance(error, ContinuarmError) else repr(error)
         reason = f"{name!r} cannot be served now: {' '.join(words.split())}"
         if held is None or held.reason != reason:
@@ -162,9 +164,13 @@ class Experiments:
     def open_all(self) -> None:
         """Have all running that are not archived; one that cannot be holds up no other."""
         for experiment in self.store.experiments():
-            if not experiment.archived and experiment.head > 0:
-                with suppress(ContinuarmError):
+            try:
+                if not experiment.archived and experiment.head > 0:
                     self.find(experiment.name)
+            except ContinuarmError:
+                pass
+            except Exception as error:  # its row of the store is broken
+                self._quarantine(experiment.name, error)
 
     def look_after(self) -> None:
         """Quarantine what cannot go on, and try again to open what is due."""
@@ -207,6 +213,16 @@ class Experiments:
             running.close()
         self._helpers.close()
         self.store.close()
+
+
+def _check_row(experiment: Experiment) -> None:
+    """Refuse what a store cannot say of how far a ledger goes."""
+    _, _, _, begins, head, time_, *_ = experiment
+    whole = type(begins) is int and type(head) is int and isinstance(time_, int | float)
+    if not whole or not 0 <= begins <= head:
+        raise StoreError(
+            f"a store must say how far a ledger goes, but says {begins}, {head}, {time_}"
+        )
 
 
 def policy_of(new: NewExperiment) -> Policy:

@@ -2,16 +2,19 @@
 
 import base64
 import json
-from collections.abc import Iterable, Iterator
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NoReturn, Protocol, TypeVar
 
 from continuarm.errors import InputError
+from continuarm.store.checksums import is_whole
 from continuarm.store.protocol import Store
 from continuarm.store.records import Experiment, Record, Snapshot
+from continuarm.store.rules import is_typed, named
 
-__all__ = ["read_lines", "written_lines"]
+__all__ = ["Check", "read_lines", "written_lines"]
 
 FORMAT = 1
+LONGEST_SHOWN = 200  # characters
 Part = TypeVar("Part", Experiment, Record, Snapshot)
 
 
@@ -19,8 +22,9 @@ def written_lines(store: Store, name: str) -> Iterator[str]:
     """An experiment as it is now, one line at a time."""
     experiment = store.experiment(name)
     yield json.dumps({"continuarm": FORMAT, **experiment._asdict()})
-    for snapshot in store.snapshots(name):
-        if snapshot.position <= experiment.head:
+    for kept in store.kept(name):
+        snapshot = store.snapshot(name, *kept[:2])
+        if snapshot is not None and snapshot.position <= experiment.head:
             state = base64.b64encode(snapshot.state).decode()
             yield json.dumps({"snapshot": {**snapshot._asdict(), "state": state}})
     for record in store.kept_open(name):
@@ -33,36 +37,72 @@ def written_lines(store: Store, name: str) -> Iterator[str]:
             position = record.position
 
 
-def read_lines(store: Store, lines: Iterable[str], name: str | None = None) -> Experiment:
-    """Take over an experiment that was written so, under its name or another one."""
-    parts = _parts(lines)
-    experiment = next(parts, None)
-    if not isinstance(experiment, Experiment):
-        raise InputError("the first line must be that of an experiment, but is not")
-    if name is not None:
-        experiment = experiment._replace(name=name)
-    snapshots: list[Snapshot] = []  # filled while records are read, which is done first
-    store.adopt(experiment, _records(parts, snapshots), snapshots)
+class Check(Protocol):
+    """What else parts of an experiment must be; an InputError says why one is not."""
+
+    def snapshot(self, snapshot: Snapshot) -> None: ...
+
+    def record(self, record: Record) -> None: ...
+
+
+def read_lines(
+    store: Store,
+    lines: Iterable[str],
+    name: str | None = None,
+    check: Callable[[Experiment], Check] | None = None,
+) -> Experiment:
+    """Take over an experiment that was written so, under its name or another one.
+
+    check : makes what looks at each part before it is taken over.
+    """
+    read = _Lines(lines)
+    try:
+        parts = read.parts()
+        experiment = next(parts, None)
+        if not isinstance(experiment, Experiment):
+            raise InputError("it must be that of an experiment, but is not")
+        experiment = experiment._replace(name=named(experiment.name if name is None else name))
+        snapshots: list[Snapshot] = []  # filled while records are read, which is done first
+        looks = None if check is None else check(experiment)
+        store.adopt(experiment, _records(parts, snapshots, looks), snapshots)
+    except InputError as error:
+        raise InputError(f"line {read.number}: {error}") from None
     return experiment
 
 
-def _records(parts: Iterator[Any], snapshots: list[Snapshot]) -> Iterator[Record]:
+def _records(
+    parts: Iterator[Any], snapshots: list[Snapshot], check: Check | None
+) -> Iterator[Record]:
     """The events; snapshots are set aside."""
+    known = set[tuple[int, str]]()
     for part in parts:
         if isinstance(part, Snapshot):
+            if part[:2] in known:
+                raise InputError(f"a snapshot is kept once, but got {part[:2]} again")
+            known.add(part[:2])
             snapshots.append(part)
+            if check is not None:
+                check.snapshot(part)
         else:
+            if check is not None:
+                check.record(part)
             yield part
 
 
-def _parts(lines: Iterable[str]) -> Iterator[Experiment | Record | Snapshot]:
-    for number, line in enumerate(lines, 1):
-        try:
-            yield _part(json.loads(line, parse_constant=_refuse), first=number == 1)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise InputError(
-                f"line {number} must be as it was exported, but {_in_words(error)}"
-            ) from None
+class _Lines:
+    """Lines of an export, and the number of the one that was read last."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._lines, self.number = lines, 1
+
+    def parts(self) -> Iterator[Experiment | Record | Snapshot]:
+        for number, line in enumerate(self._lines, 1):
+            self.number = number
+            try:
+                yield _part(json.loads(line, parse_constant=_refuse), first=number == 1)
+            except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+                words = _in_words(error)
+                raise InputError(f"it must be as it was exported, but {words}") from None
 
 
 def _in_words(error: Exception) -> str:
@@ -71,6 +111,8 @@ def _in_words(error: Exception) -> str:
         return f"is not JSON: {error.msg}, at character {error.pos + 1}"
     if isinstance(error, KeyError):
         return f"has no {error}"
+    if isinstance(error, RecursionError):
+        return "is nested too deep"
     if isinstance(error, AttributeError | TypeError):
         return "is no object with the fields of an export"
     return f"got {error}"
@@ -90,16 +132,15 @@ def _part(plain: dict[str, Any], first: bool) -> Experiment | Record | Snapshot:
         return _typed(Record(**fields))
     if kind != "snapshot":
         raise ValueError(kind)
-    return _typed(
-        Snapshot(**{**fields, "state": base64.b64decode(fields["state"], validate=True)})
-    )
+    state = base64.b64decode(fields["state"], validate=True)
+    snapshot = _typed(Snapshot(**{**fields, "state": state}))
+    if not is_whole(snapshot):
+        raise ValueError(f"a state that its digest {snapshot.digest!r} does not fit")
+    return snapshot
 
 
 def _typed(part: Part) -> Part:
     """The same, if each field is of its type."""
-    for name, kind in type(part).__annotations__.items():
-        value = getattr(part, name)
-        fits = type(value) is int if kind is int else isinstance(value, kind)
-        if not fits and not (kind is float and type(value) is int):
-            raise ValueError(f"{name}: {value!r}")
+    if not is_typed(part):
+        raise ValueError(f"{part!r}"[:LONGEST_SHOWN])
     return part

@@ -151,18 +151,22 @@ def there_already(experiment: Experiment) -> ExperimentConflictError:
 
 
 def adoptable(experiment: Experiment, records: Iterable[Record]) -> Iterator[Record]:
-    """The records of an experiment, refused where positions have gaps or time goes back."""
+    """The records of an experiment; those that no store could have appended are refused."""
     position, time = experiment.begins, 0.0
     counts = (experiment.begins, experiment.head, experiment.numbers)
     times = (experiment.time, experiment.clock_offset)
     if min(counts) < 0 or max(counts) > MOST or not all(0.0 <= at < math.inf for at in times):
         raise InputError(f"an experiment must be as it was exported, but got {experiment}")
     storable(experiment.settings)
+    once, last_early = _Once(experiment.begins == 0), 0
     for record in records:
-        early = record.position <= experiment.begins  # kept, because its decision was open
-        if early and record.opens is not None and position == experiment.begins:
-            for text in record[2:]:
-                storable(text)
+        for text in record[2:]:
+            storable(text)
+        once.take(record)
+        if _is_early(experiment, record) and position == experiment.begins:
+            if not last_early < record.position or not 0.0 <= record.time <= experiment.time:
+                raise InputError(f"records must be in their order, but got {record.position}")
+            last_early = record.position
             yield record
             continue
         if record.position != position + 1 or not time <= record.time <= experiment.time:
@@ -170,12 +174,42 @@ def adoptable(experiment: Experiment, records: Iterable[Record]) -> Iterator[Rec
                 f"record {position + 1} must follow, not before {time}, but got record "
                 f"{record.position} at {record.time}"
             )
-        for text in record[2:]:
-            storable(text)
         position, time = record.position, record.time
         yield record
     if position != experiment.head:
         raise InputError(f"{experiment.head} records are needed, but got {position}")
+
+
+def _is_early(experiment: Experiment, record: Record) -> bool:
+    """Whether a record was kept because its decision was open, while those around were erased."""
+    return record.position <= experiment.begins and record.opens is not None
+
+
+class _Once:
+    """That decisions are opened once and closed once, and keys are taken once.
+
+    is_all : whether nothing was erased, so that what is closed must have been opened.
+    """
+
+    def __init__(self, is_all: bool) -> None:
+        self.is_all = is_all
+        self.opened, self.closed, self.keys = set[str](), set[str](), set[str]()
+
+    def take(self, record: Record) -> None:
+        for name, known in zip(record[4:], (self.opened, self.closed, self.keys), strict=True):
+            if name is None:
+                continue
+            if name in known:
+                raise InputError(
+                    f"a decision is opened and closed once, and a key taken once, but record "
+                    f"{record.position} does so again with {name!r}"
+                )
+            known.add(name)
+        if record.closes is not None and self.is_all and record.closes not in self.opened:
+            raise InputError(
+                f"a decision must be opened before it is closed, but record {record.position} "
+                f"closes {record.closes!r}"
+            )
 
 
 def token_taken(name: str) -> ExperimentConflictError:

@@ -1,0 +1,94 @@
+"""Imports: an experiment that was exported is taken over if it is what a ledger could hold."""
+
+from collections.abc import Iterable
+
+from continuarm.errors import ContinuarmError, InputError
+from continuarm.ledger.beginnings import began_of
+from continuarm.ledger.entries import (
+    BEGAN,
+    CLOCK_SET,
+    EXPIRED,
+    TIME_PASSED,
+    event_of,
+    id_of,
+    offset_of,
+    text_of,
+)
+from continuarm.ledger.refold import first_life
+from continuarm.live import events
+from continuarm.live.checked_events import check_numbers
+from continuarm.live.life import Life
+from continuarm.store.moving import read_lines
+from continuarm.store.protocol import Store
+from continuarm.store.records import Experiment, Record, Snapshot
+
+__all__ = ["RecordCheck", "import_lines"]
+
+OPENS = {events.NAMES[events.Asked]}
+CLOSES = {events.NAMES[events.Told], events.NAMES[events.Forgotten], EXPIRED}
+
+
+def import_lines(store: Store, lines: Iterable[str], name: str | None = None) -> Experiment:
+    """Take over an experiment, all of it or nothing; what is wrong is said with its line."""
+    return read_lines(store, lines, name, RecordCheck)
+
+
+class RecordCheck:
+    """Whether records are events that could have happened to the policy of an experiment.
+
+    What has numbers is looked at as far as it does not depend on what happened before.
+    """
+
+    def __init__(self, experiment: Experiment) -> None:
+        self.head = experiment.head
+        self._life: Life | None = None
+
+    def snapshot(self, snapshot: Snapshot) -> None:
+        """Refuse one that is of no position of the ledger."""
+        if not 0 < snapshot.position <= self.head:
+            raise InputError(
+                f"a snapshot must be of a position from 1 to {self.head}, but got "
+                f"{snapshot.position}"
+            )
+        self._life = self._life or first_life(snapshot)
+
+    def record(self, record: Record) -> None:
+        """Refuse one that no ledger could hold."""
+        if self._life is None:
+            raise InputError("a snapshot that can be read must come before events, but none did")
+        self._check_names(record)
+        try:
+            self._check_body(self._life, record)
+        except InputError:
+            raise
+        except (ContinuarmError, KeyError, TypeError, ValueError) as error:
+            raise InputError(str(error)) from None
+
+    @staticmethod
+    def _check_names(record: Record) -> None:
+        """Whether it opens and closes what its kind does."""
+        for name, kinds in ((record.opens, OPENS), (record.closes, CLOSES)):
+            if (name is not None) != (record.kind in kinds):
+                raise InputError(
+                    f"a record of kind {record.kind!r} must open or close what that kind does, "
+                    f"but record {record.position} opens {record.opens!r} and closes "
+                    f"{record.closes!r}"
+                )
+            if name is not None and not _is_id(name):
+                raise InputError(f"a decision has 32 hexadecimal digits, but got {name!r}")
+
+    @staticmethod
+    def _check_body(life: Life, record: Record) -> None:
+        if record.kind == BEGAN:
+            began_of(record)
+        elif record.kind == CLOCK_SET:
+            offset_of(record)
+        elif record.kind not in (EXPIRED, TIME_PASSED):
+            check_numbers(life, event_of(record, 0.0))
+
+
+def _is_id(name: str) -> bool:
+    try:
+        return text_of(id_of(name)) == name
+    except ValueError:
+        return False
