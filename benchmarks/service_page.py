@@ -14,9 +14,9 @@ __all__ = ["DEPLOYMENT", "MEASURED", "machine", "put", "put_sizing"]
 MEASURED, DEPLOYMENT = Path("docs/service-measured.md"), Path("docs/deployment.md")
 ABOVE = """# The service, measured
 
-What [the service](service.md) carries, what it survives, and what it costs to decide from several
-servers. Each section says which command has written it. [Deployment](deployment.md) says what
-follows from the numbers.
+What [the service](service.md) carries, and what it costs to decide from several servers; what it
+survives is [the attack's](attack.md). Each section says which command has written it.
+[Deployment](deployment.md) says what follows from the numbers.
 """
 ORDER = (
     "Requests",
@@ -24,7 +24,6 @@ ORDER = (
     "Workers",
     "Long ledgers",
     "Hostile clients",
-    "Kills",
     "Regret through three servers",
 )
 SERVER = "uvicorn"  # the one that is kept
