@@ -6,6 +6,7 @@ every connection, so that a request pays nothing for a clock.
 """
 
 import asyncio
+import socket
 from collections import Counter
 from heapq import nlargest
 from itertools import count
@@ -26,6 +27,7 @@ SWEEP = 1.0  # seconds between two looks at all connections
 PIECE = 2**16  # bytes that are parsed at once
 IDLE, HEADERS, BODY = "idle", "headers", "body"  # what a client sends, or has to send
 UNLIMITED = 2**62
+UNREAD = 2**18  # bytes that the system keeps for a client that does not read
 PARTS = 64  # one of which makes room when there are too many connections
 HEAD = b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
 
@@ -82,6 +84,9 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """See `asyncio.Protocol`."""
         super().connection_made(transport)
+        plain = transport.get_extra_info("socket")
+        if plain is not None and plain.family != socket.AF_UNIX:
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNREAD)
         if self.server_state not in self._swept:
             self._swept.add(self.server_state)
             self.loop.call_later(SWEEP, self._sweep, self.loop, self.server_state)
