@@ -2,6 +2,8 @@
 
 import os
 import sys
+from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import msgspec
@@ -10,7 +12,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from continuarm.service import messages, serving
+from continuarm.service.connections import Connection
 from continuarm.service.http import HEADERS, JSON
+from continuarm.service.server import OPTIONS
 from continuarm.service.shortcuts import Shortcuts
 
 __all__ = ["SIZE", "application"]
@@ -36,23 +40,51 @@ def application() -> Shortcuts:
 
 
 def main(server: str, store: str, port: str, workers: str, size: str) -> None:
-    """Serve it, by one of two servers."""
+    """Serve it, by one of several servers."""
     os.environ.update({serving.STORE: store, serving.MAX_LAG: "60.0", SIZE: size})
     os.environ[serving.MANNER] = '{"rate": 1e9}'
-    if server == "uvicorn":
-        serving.run("benchmarks.service_app:application", "127.0.0.1", int(port), int(workers))
-    else:
-        from granian import Granian
-        from granian.constants import Interfaces
+    SERVERS[server](int(port), int(workers))
 
-        Granian(
-            "benchmarks.service_app:application",
-            port=int(port),
-            interface=Interfaces.ASGI,
-            workers=int(workers),
-            factory=True,
-            log_enabled=False,
-        ).serve()
+
+def _uvicorn(http: Any) -> Callable[[int, int], None]:
+    def serve(port: int, workers: int) -> None:
+        OPTIONS["http"] = http
+        serving.run(HERE, "127.0.0.1", port, workers)
+
+    return serve
+
+
+def _granian(port: int, workers: int) -> None:
+    from granian import Granian
+    from granian.constants import Interfaces
+
+    Granian(
+        HERE,
+        port=port,
+        interface=Interfaces.ASGI,
+        workers=workers,
+        factory=True,
+        log_enabled=False,
+    ).serve()
+
+
+def _hypercorn(port: int, workers: int) -> None:
+    import uvloop
+
+    serve = import_module("hypercorn.asyncio").serve
+    config = import_module("hypercorn.config").Config()
+    config.bind = [f"127.0.0.1:{port}"]
+    uvloop.run(serve(application(), config))
+
+
+HERE = "benchmarks.service_app:application"
+SERVERS: dict[str, Callable[[int, int], None]] = {
+    "uvicorn": _uvicorn(Connection),
+    "uvicorn-without-limits": _uvicorn("httptools"),
+    "uvicorn-h11": _uvicorn("h11"),
+    "granian": _granian,
+    "hypercorn": _hypercorn,
+}
 
 
 if __name__ == "__main__":

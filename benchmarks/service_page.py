@@ -14,16 +14,16 @@ __all__ = ["DEPLOYMENT", "MEASURED", "machine", "put", "put_sizing"]
 MEASURED, DEPLOYMENT = Path("docs/service-measured.md"), Path("docs/deployment.md")
 ABOVE = """# The service, measured
 
-What [the service](service.md) carries, what it survives, and what it costs to decide from several
-servers. Each section says which command has written it. [Deployment](deployment.md) says what
-follows from the numbers.
+What [the service](service.md) carries, and what it costs to decide from several servers; what it
+survives is [the attack's](attack.md). Each section says which command has written it.
+[Deployment](deployment.md) says what follows from the numbers.
 """
 ORDER = (
     "Requests",
     "Batches",
     "Workers",
     "Long ledgers",
-    "Kills",
+    "Hostile clients",
     "Regret through three servers",
 )
 SERVER = "uvicorn"  # the one that is kept

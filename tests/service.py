@@ -74,12 +74,13 @@ class Server:
 
 @contextmanager
 def served(
-    store: Store, *, most: int = 1000, max_lag: float = 5.0, **options: Any
+    store: Store, *, most: int = 1000, max_lag: float = 5.0, grace: int = 10, **options: Any
 ) -> Iterator[httpx.Client]:
     """The service on a thread of this process: quicker to start than a process."""
     experiments = Experiments(store, most=most, max_lag=max_lag)
     app, port = application(experiments, **options), free_port()
-    server = uvicorn.Server(uvicorn.Config(app, port=port, lifespan="on", **OPTIONS))
+    given = OPTIONS | {"timeout_graceful_shutdown": grace}
+    server = uvicorn.Server(uvicorn.Config(app, port=port, lifespan="on", **given))
     thread = Thread(target=server.run)
     thread.start()
     try:

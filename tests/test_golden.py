@@ -70,7 +70,7 @@ def test_there_are_golden_files_of_this_version_with_every_kind_of_event() -> No
         for name in LEDGERS:
             lines = content(folder, f"{name}.jsonl.gz").decode().splitlines()
             kinds |= {json.loads(line).get("event", {}).get("kind") for line in lines}
-        assert kinds >= KINDS, folder
+        assert kinds >= KINDS | ({"clock-set"} if folder != "425fb8f" else set()), folder
 
 
 @pytest.mark.parametrize("folder", SAME)

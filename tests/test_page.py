@@ -422,7 +422,7 @@ def test_a_payoff_is_shown_however_many_decisions_came_since(
     service.post(f"{path}/decisions", json={"contexts": [[2.5]] * 30})
     expect(page.locator(".live tbody tr").filter(has_text="2.50")).to_have_count(12)
     service.post(f"{path}/payoffs", json={"id": first["id"], "payoff": -8.125})
-    row = page.locator(".live tbody tr").first
+    row = page.locator(".live tbody tr").last  # in the order of the ledger
     expect(row).to_contain_text("1.25")
     # as many digits as the mean payoff has, which the server's own draws decide
     expect(row.locator("td.paid")).to_have_text(re.compile("^−8.1250*$"))  # noqa: RUF001
@@ -436,7 +436,7 @@ def test_the_last_decisions_are_there_after_a_reload(tab: Tab, service: httpx.Cl
     page = tab.go("experiments/odd")
     rows = page.locator(".live tbody tr")
     expect(rows).to_have_count(12)
-    expect(rows.first.locator("td.paid")).to_contain_text("2")
+    expect(rows.last.locator("td.paid")).to_contain_text("2")
     expect(page.get_by_text("0.0 a second")).to_be_visible()
     tab.check()
     service.post(f"{path}/decisions", json={"context": {"hour": 5.25}}).raise_for_status()

@@ -1,8 +1,10 @@
 """The page in a real browser where something is wrong: crafted names, lost servers, archives."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from threading import Event
 from typing import Any
 from urllib.parse import quote
 
@@ -12,8 +14,10 @@ from playwright.sync_api import Browser, expect
 
 from continuarm.service.tokens import issue
 from continuarm.store import open_store
+from continuarm.store.memory import MemoryStore
+from continuarm.store.records import Experiment
 from tests.browser import LIGHT, PHONE, opened
-from tests.service import PRICES, Server
+from tests.service import HERE, PRICES, Server, served
 
 EVIL = "<img src=x onerror=document.title='taken'>"
 CRAFTED = 'it\'s "<b onclick=alert(1)>" &amp; ${1} `x` %2F ? # é 価格 ' + "w" * 40
@@ -231,3 +235,30 @@ def test_a_tab_that_nobody_sees_keeps_no_connection(
         with page.expect_request(lambda one: "/stream?after=7" in one.url):
             page.evaluate(see, False)
         expect(page.locator(".view > .numbers dd").first).to_have_text("3")
+
+
+class Compiling(MemoryStore):
+    """A store that an experiment is made in as slowly as one that is compiled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.goes_on = Event()
+
+    def create(self, name: str, settings: str) -> Experiment:
+        assert self.goes_on.wait(60.0)
+        return super().create(name, settings)
+
+
+def test_an_experiment_that_is_being_made_is_said_to_be(browser: Browser) -> None:
+    store = Compiling()
+    with served(store) as client, ThreadPoolExecutor(1) as threads:
+        making = threads.submit(client.put, HERE, json=PRICES)
+        with opened(browser, str(client.base_url).rstrip("/"), **LIGHT) as tab:
+            page = tab.go()
+            row = page.locator("tbody tr").filter(has_text="prices")
+            expect(row).to_contain_text("It is being prepared.")
+            expect(page.get_by_text("There is no experiment yet.")).to_be_hidden()
+            tab.check()
+            store.goes_on.set()
+            assert making.result().status_code == 201
+            expect(row).to_contain_text("recommended")

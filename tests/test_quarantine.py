@@ -80,7 +80,8 @@ def check_quarantined(client: httpx.Client) -> str:
     assert "\n" not in reason
     assert client.post(f"{GOOD}/decisions", json=CONTEXT).status_code == 200
     ready = client.get("/readyz")
-    assert (ready.status_code, ready.json()["quarantined"]) == (200, {"bad": reason})
+    assert (ready.status_code, list(ready.json()["quarantined"])) == (200, ["bad"])
+    assert "has the reason" in ready.json()["quarantined"]["bad"], "nothing of the store is quoted"
     assert 'continuarm_quarantined{experiment="bad"} 1' in client.get("/metrics").text
     listed = client.get("/v1/experiments").json()
     assert [one["name"] for one in listed["experiments"]] == ["good"]
@@ -101,6 +102,40 @@ def test_one_that_cannot_be_opened_is_quarantined_until_it_can(
         edit(where, repair)
         until(lambda: client.post(f"{BAD}/decisions", json=CONTEXT).status_code == 200)
         assert client.get("/readyz").json()["quarantined"] == {}
+
+
+# tables, and what is set there for one experiment
+BROKEN = [
+    ("experiments", "head = 'much'"),
+    ("experiments", "head = 99"),
+    ("experiments", "begins = 99"),
+    ("experiments", "time = 'noon'"),
+    ("experiments", "archived = 'perhaps'"),
+    ("events", "kind = 'nonsense'"),
+    ("events", "opens = 'nobody'"),
+    ("events", "closes = 'nobody'"),
+    ("events", "time = 'noon'"),
+    ("events", "position = 7"),
+    ("snapshots", "version = 'another'"),
+    ("snapshots", "position = 2"),
+    ("snapshots", "state = x''"),
+    ("snapshots", "state = x'00ff'"),
+]
+
+
+def test_no_edit_of_one_experiment_ends_the_start_of_others(where: Path) -> None:
+    """A single edit each; the other experiment is served whatever became of the edited one."""
+    content = where.read_bytes()
+    for table, change in BROKEN:
+        where.write_bytes(content)
+        number = "number" if table == "experiments" else "experiment"
+        last = " AND position = 3" if table == "events" else ""
+        edit(where, f"UPDATE {table} SET {change} WHERE {number} = {{bad}}{last}")
+        with served(open_store(where)) as client:
+            answer = client.post(f"{GOOD}/decisions", json=CONTEXT)
+            assert answer.status_code == 200, change
+            answer = client.post(f"{BAD}/decisions", json=CONTEXT)
+            assert answer.status_code in (200, 404, 409, 503), (change, answer.text)
 
 
 def test_one_that_meets_a_broken_record_is_quarantined_while_it_runs(where: Path) -> None:

@@ -2,13 +2,14 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from continuarm.store import Entry, open_store
 from continuarm.store import postgresql_connections as connections
 from continuarm.store.postgresql import PostgresqlDatabase
 from tests.postgresql import Server as Postgres
-from tests.service import CUSTOMER, HERE, PRICES, served, until
+from tests.service import CUSTOMER, HERE, PRICES, Server, served, until
 
 ASK = {"context": CUSTOMER}
 
@@ -94,8 +95,10 @@ def test_every_task_of_a_server_survives_what_nobody_has_foreseen(
                 fails_once(monkeypatch, store, "wait_for_any")
             with goes_on("tokens"):
                 fails_once(monkeypatch, store, "tokens")
-            with goes_on("clock"):
+            with goes_on("expiry"):
                 fails_once(monkeypatch, Running, "pass_time")
+            with goes_on("clock"):
+                fails_once(monkeypatch, store, "clock")
             with goes_on("listener"):
                 fails_once(monkeypatch, PostgresqlDatabase, "_wake")
                 store.append("prices", [Entry("time-passed", "{}")])
@@ -110,7 +113,7 @@ def test_every_task_of_a_server_survives_what_nobody_has_foreseen(
             store.revoke_token("goes")
             until(lambda: client.get(HERE, headers=goes).status_code == 401)
             said = client.get("/metrics").text
-    for task in ("clock", "follower", "listener", "snapshots", "tokens"):
+    for task in ("clock", "expiry", "follower", "listener", "snapshots", "tokens"):
         assert f'continuarm_background_errors_total{{task="{task}"}}' in said
 
 
@@ -276,3 +279,49 @@ def test_limits_are_those_of_the_address_where_it_has_some(
     assert (
         connections.limited(f"{server.address}?connect_timeout=7").count("connect_timeout=7") == 1
     )
+
+
+def test_a_worker_that_is_killed_is_started_again_and_connections_are_shared_out(
+    tmp_path: Path,
+) -> None:
+    with Server(tmp_path / "shop.db", "--workers", "2") as server:
+        assert server.client.put(HERE, json=PRICES).status_code == 201
+        first = workers_of(server.process.pid)
+        until(lambda: all(is_listening(pid) for pid in first))
+        os.kill(min(first), signal.SIGKILL)
+        until(lambda: len(now := workers_of(server.process.pid)) == 2 and now != first)
+        until(lambda: all(is_listening(pid) for pid in workers_of(server.process.pid)))
+        with ExitStack() as opened:
+            for _ in range(64):
+                there = socket.create_connection(("127.0.0.1", server.port))
+                opened.enter_context(closing(there))
+            until(lambda: all(len(sockets(pid)) > 8 for pid in workers_of(server.process.pid)))
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(60) == 0
+        assert "worker" in server.stop()
+
+
+def workers_of(pid: int) -> set[int]:
+    """The processes that serve: the one that looks after leftovers of others has no socket."""
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return {int(child) for child in found if b"spawn_main" in _command(int(child))}
+
+
+def _command(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def sockets(pid: int) -> list[str]:
+    with suppress(OSError):
+        there = Path(f"/proc/{pid}/fd").iterdir()
+        return [name for file in there if (name := os.readlink(file)).startswith("socket:")]
+    return []
+
+
+def is_listening(pid: int) -> bool:
+    listening = {f"socket:[{line.split()[9]}]" for line in _tcp() if line.split()[3] == "0A"}
+    return bool(listening & {*sockets(pid)})
+
+
+def _tcp() -> list[str]:
+    return Path("/proc/net/tcp").read_text().splitlines()[1:]

@@ -9,10 +9,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from continuarm.service import connections
+from continuarm.service import connections, http
 from continuarm.service.connections import Connection, Limits
 from continuarm.store import open_store
-from tests.service import Server, served, until
+from tests.service import PRICES, Server, served, until
 
 POST = b"POST /v1/experiments/prices/log HTTP/1.1\r\nhost: 127.0.0.1\r\n"
 JSON = b"content-type: application/json\r\n"
@@ -172,3 +172,17 @@ def test_a_log_that_nobody_reads_stops_nobody(tmp_path: Path) -> None:
                     assert _answer(plain).startswith(b"HTTP/1.1 400")
             server.stop()
             assert server.process.returncode == 0
+
+
+def test_large_answers_are_few_at_a_time_and_whole(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = "/v1/experiments/prices"
+    assert client.put(there, json=PRICES).status_code == 201
+    whole = client.get(f"{there}/history").content
+    monkeypatch.setattr(http, "SLICE", 10)
+    assert client.get(f"{there}/history").content == whole
+    monkeypatch.setattr(http, "MOST_LARGE", 0)
+    full = client.get(f"{there}/history")
+    assert (full.status_code, full.json()["error"]) == (503, "busy")
+    assert http.Large.under_way == 0

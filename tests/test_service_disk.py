@@ -1,6 +1,8 @@
 """A slow disk, or others who write to the file, hold up who waits for it and nobody else."""
 
 import asyncio
+import sqlite3
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -15,8 +17,9 @@ import pytest
 from continuarm.ledger.desk import Desk
 from continuarm.ledger.replica import Replica
 from continuarm.service.experiments import Experiments
+from continuarm.service.helpers import WRITERS, Helpers
 from continuarm.service.messages import Edges, NewExperiment
-from continuarm.service.running import AT_ONCE, WRITERS, Helpers, Running
+from continuarm.service.running import AT_ONCE, Running
 from continuarm.store import Entry, Store, open_store
 from tests.service import CUSTOMER, HERE, PRICES, served, until
 
@@ -173,3 +176,20 @@ def test_requests_come_between_while_one_folds_all_that_it_has_missed(tmp_path: 
         assert running.replica.position == elsewhere.experiment("prices").head
         running.close()
         helpers.close()
+
+
+def test_a_server_that_ends_under_a_lock_answers_nobody_with_a_500(tmp_path: Path) -> None:
+    """What is under way when it is told to end, and when it has waited long enough."""
+    path = tmp_path / "shop.db"
+    with ThreadPoolExecutor(3) as threads, closing(sqlite3.connect(path)) as other:
+        with closing(open_store(path)) as store, served(store, grace=1) as client:
+            assert client.put(HERE, json=PRICES).status_code == 201
+            other.execute("BEGIN IMMEDIATE")
+            there = f"{client.base_url}{HERE}"
+            asking = [
+                threads.submit(httpx.post, f"{there}/{v}", json=b, timeout=60)
+                for v, b in (("decisions", ASK), ("forget", {"id": "0" * 32}), ("pause", {}))
+            ]
+            time.sleep(0.5)  # they wait for the lock by now, or else are answered at once
+        for one in asking:
+            assert (one.result().status_code, one.result().json()["error"]) == (503, "unavailable")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -232,3 +233,24 @@ def test_a_policy_has_its_name_or_its_parts_and_a_payoff_its_name_and_unit() -> 
         assert says["policy"] == "Grid × ResponseSurface"
         wrong = client.put("/v1/experiments/wrong", json=PRICES | {"payoff": {"unit": ""}})
         assert (wrong.status_code, wrong.json()["field"]) == (400, "payoff.unit")
+
+
+def test_the_beginning_stays_what_it_was(tmp_path: Path) -> None:
+    """However many payoffs come later, and whichever server says it."""
+    with closing(open_store(tmp_path / "shop.db")) as store:
+        with served(store) as client:
+            assert client.put(HERE, json=PRICES).status_code == 201
+            for payoff in range(6):
+                asked = client.post(f"{HERE}/decisions", json={"contexts": [CUSTOMER] * 100})
+                told = [{"id": one["id"], "payoff": payoff} for one in asked.json()["decisions"]]
+                client.post(f"{HERE}/payoffs", json={"payoffs": told})
+                until(lambda p=payoff: _trend(client)["lately"]["mean"] > p - 1)
+                beginning = {"payoffs": 100, "mean": 0.0, "error": 0.0}
+                assert _trend(client)["beginning"] == beginning, payoff
+        with closing(open_store(tmp_path / "shop.db")) as again, served(again) as client:
+            assert _trend(client)["beginning"] == beginning
+
+
+def _trend(client: httpx.Client) -> dict[str, Any]:
+    found: dict[str, Any] = client.get(HERE).json()["payoff"]
+    return found | {"lately": found["lately"] or {"mean": -2.0}}

@@ -91,13 +91,13 @@ async def every(seconds: float, task: Task, work: Callable[[], Awaitable[None]])
 
 @contextmanager
 def heard(say: Callable[[str], None]) -> Iterator[None]:
-    """Have what tasks of this process meet said by a function, which any thread may call."""
-    handler = _Handler(say)
-    LOG.addHandler(handler)
+    """Have what this process warns of said by a function, which any thread may call."""
+    handler, log = _Handler(say), logging.getLogger("continuarm")
+    log.addHandler(handler)
     try:
         yield
     finally:
-        LOG.removeHandler(handler)
+        log.removeHandler(handler)
 
 
 class _Handler(logging.Handler):
@@ -107,4 +107,4 @@ class _Handler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """See `logging.Handler`."""
-        self._say(record.getMessage())
+        self._say(self.format(record))

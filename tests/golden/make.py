@@ -18,11 +18,12 @@ import numpy as np
 
 import continuarm as ca
 from continuarm.ledger import SharedPolicy, share, version
+from continuarm.ledger.entries import CLOCK_SET
 from continuarm.ledger.purging import purge
 from continuarm.ledger.replica import Replica
 from continuarm.ledger.upgrading import upgrade
 from continuarm.live import events
-from continuarm.store import Store, open_store
+from continuarm.store import Entry, Store, open_store
 from continuarm.store.moving import written_lines
 
 HERE = Path(__file__).parent
@@ -98,6 +99,9 @@ def guarded(store: Store) -> None:
     shared.change(share=0.1, ttl=30, max_move=3.0)
     shop.visit(shared, 20)
     shared.forget(shared.ask([40.0]))
+    clock = {"offset": 0.25, "clock": time.time(), "earlier": []}
+    store.set_clock("guarded", Entry(CLOCK_SET, json.dumps(clock)), 0.25)
+    shop.visit(shared, 5)
     time.sleep(0.7)  # what is open is over its time
     shared.expire()
     shop.visit(shared, 20)

@@ -10,12 +10,24 @@ from typing import Any, NamedTuple
 from continuarm.errors import StoreError, UnknownExperimentError
 from continuarm.ledger.entries import BEGAN
 from continuarm.ledger.snapshots import snapshot_of
-from continuarm.ledger.version import own_version
+from continuarm.ledger.version import is_newer, own_version
 from continuarm.live.life import Life
 from continuarm.store.protocol import Store
 from continuarm.store.records import Entry, Record, Snapshot
 
-__all__ = ["Began", "began", "began_of", "begin", "entry_of_beginning", "pinned"]
+__all__ = [
+    "Began",
+    "OtherVersionError",
+    "began",
+    "began_of",
+    "begin",
+    "entry_of_beginning",
+    "pinned",
+]
+
+
+class OtherVersionError(StoreError):
+    """An experiment is folded by another version."""
 
 
 class Began(NamedTuple):
@@ -59,17 +71,21 @@ def began_of(record: Record) -> Began:
         return Began(**{field: plain[field] for field in Began._fields})
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(
-            f"record {record.position} must say what an experiment begins with, but is "
-            f"{record.body!r}: {error!r}"
+            f"record {record.position} must say what an experiment begins with, but does not: "
+            f"{error!r}"
         ) from None
 
 
 def pinned(name: str, beginning: Began) -> Began:
     """The beginning, if this version folds what follows it."""
     if beginning.version != own_version():
-        raise StoreError(
+        way = (
+            "stop it, and start one of that version"
+            if is_newer(beginning.version)
+            else f"run `continuarm upgrade {name}` with this version"
+        )
+        raise OtherVersionError(
             f"an experiment is folded by one version, and {name!r} is of version "
-            f"{beginning.version}, but this server is of version {own_version()}: run "
-            f"`continuarm upgrade {name}` with the newer one, on all servers"
+            f"{beginning.version}, but this server is of version {own_version()}: {way}"
         )
     return beginning

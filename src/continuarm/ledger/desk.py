@@ -6,6 +6,7 @@ thread may wait for the disk, or an event loop go on.
 
 import os
 import secrets
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -44,6 +45,7 @@ __all__ = ["Desk", "Written", "checked_key"]
 # comes again where a store was restored, or failed over, to what it was before.
 TIMELINE_BITS, COUNTER_BITS = 63, 64
 LONGEST_KEY = 200
+LOOK = 0.01  # seconds between two looks whether a log is learned
 NOBODYS = Tokens()  # decisions of a ledger are known by their numbers alone
 Alone = Callable[..., Any]  # does some work with what is given, as `Gate.alone` does
 
@@ -95,6 +97,8 @@ class Desk:
         """
         store, name = self.replica.store, self.replica.name
         while True:
+            while self.replica.is_learning:  # a log, after which this is decided
+                time.sleep(LOOK)
             due, asked, onto = alone(self._newest, point, within, key)
             self.replica.keep_snapshots()
             if asked is None:
@@ -189,6 +193,15 @@ class Desk:
         policy.listen(happened.append)
         getattr(policy, verb)(*given, **options)
         return [_written(event) for event in happened]
+
+    def log(self, table: Any) -> list[Written]:
+        """That a log is to be learned; nothing is learned yet."""
+        life = self.replica.life
+        event = Policy.of_life(life, name=self.replica.name).log_event(table)
+        if not len(event.payoffs):
+            return []
+        life.read_log(event)  # it refuses what has no rule
+        return [_written(event)]
 
     def closed(self, entry: Entry, outcome: Outcome) -> None:
         """Refuse what could not be closed; the same closing again is none."""

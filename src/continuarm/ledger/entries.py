@@ -136,9 +136,10 @@ def event_of(record: Record, at: float) -> Event:
         named = record.opens or record.closes
         if named is not None:
             plain["id"] = id_of(named)
-        fields = {"event", *events.KINDS[record.kind]._fields}
-        return events.from_plain({name: plain[name] for name in fields})
+        known = {"event", *events.KINDS[record.kind]._fields}
+        return events.from_plain({name: plain[name] for name in plain.keys() & known})
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(
-            f"a ledger must hold events, but record {record.position} is {record!r}: {error!r}"
+            f"a ledger must hold events, but record {record.position}, {record.kind!r}, is none: "
+            f"{error!r}"
         ) from None

@@ -10,24 +10,27 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from continuarm.box import Box
+from continuarm.core.compiling import Array
 from continuarm.errors import ContinuarmError, SavedFileError, SettingsError, StoreError
 from continuarm.ledger.beginnings import began_of
-from continuarm.ledger.entries import BEGAN, id_of
+from continuarm.ledger.entries import BEGAN, event_of, id_of
 from continuarm.ledger.fold import fold, fold_until
 from continuarm.ledger.snapshots import all_kept, is_whole, readable_life
 from continuarm.live import state
 from continuarm.live.deciding import Beginning
-from continuarm.live.events import Paused
+from continuarm.live.events import NAMES, Asked, Event, Frozen, Paused, Unfrozen
 from continuarm.live.life import Life
 from continuarm.live.log_rule import rule_of
 from continuarm.live.near_reference import life_of
 from continuarm.live.reader import Reader
+from continuarm.live.view import View
 from continuarm.store.protocol import Store
 from continuarm.store.records import Record, Snapshot
 
 __all__ = ["Refold"]
 
 SAMPLE = 2000  # contexts at which an export is asked
+ASKED, FROZEN, UNFROZEN = NAMES[Asked], NAMES[Frozen], NAMES[Unfrozen]
 Progress = Callable[[int], object]
 
 
@@ -48,6 +51,9 @@ class Refold:
     ) -> None:
         self.store, self.name, self._progress = store, name, progress
         self.left_out, self.from_export = 0, False
+        # where bins of the version before were: the middle of each, as its decisions say it
+        self._middles: dict[int, Array] = {}
+        self._freezes = store.latest(name, FROZEN) is not None
         self.life, self.position = self._begun(table)
         self.began = self.position
 
@@ -98,10 +104,12 @@ class Refold:
         life = life_of(_with_rule(state.beginning_of(content), table))
         if life.model.counts_asking:
             raise _made_otherwise(self.name, "its state cannot be read")
+        header, _ = state.parts_of(content)
+        life.clock_offset = header.get("clock_offset", 0.0)
+        if header["paused"]:
+            life.apply(Paused())
         for record in self.store.kept_open(self.name):
             fold(life, record)
-        if state.parts_of(content)[0]["paused"]:
-            life.apply(Paused())
         self.from_export = True
         return life, max(first.position, self.store.experiment(self.name).begins)
 
@@ -111,10 +119,26 @@ class Refold:
             self.left_out += 1
             return
         try:
-            fold(life, record)
+            fold(life, record, self._renumbered(life, record) if self._freezes else None)
         except (ContinuarmError, LookupError) as error:
             reason = f"record {record.position} cannot happen in this version: {error}"
             raise _made_otherwise(self.name, reason) from None
+
+    def _renumbered(self, life: Life, record: Record) -> Event | None:
+        """A freeze with the number that the bin has here, which may be another one."""
+        if record.kind == ASKED:
+            event = event_of(record, 0.0)
+            if isinstance(event, Asked) and event.view is not None:
+                view = View.of(event.view, life.model.dx, life.model.dy)
+                self._middles[event.bin] = 0.5 * (view.low + view.high)
+        elif record.kind in (FROZEN, UNFROZEN):
+            event = event_of(record, 0.0)
+            assert isinstance(event, Frozen | Unfrozen)
+            middle = self._middles.get(event.bin)
+            if middle is not None:
+                here, _ = life.decide(middle, 0.0, draw=0, explained=False)
+                return event._replace(bin=here.bin)
+        return None
 
 
 def first_life(snapshot: Snapshot) -> Life | None:

@@ -8,7 +8,7 @@ One of another build or processor, which has rounded otherwise, goes on from the
 import logging
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from continuarm import checks
 from continuarm.errors import StoreError, UnavailableError
@@ -16,6 +16,7 @@ from continuarm.ledger.beginnings import Began, began, began_of, pinned
 from continuarm.ledger.difference import Difference, between_states
 from continuarm.ledger.entries import BEGAN
 from continuarm.ledger.fold import fold, fold_until
+from continuarm.ledger.log_learning import LEARNED_FROM_LOG, LogLearning
 from continuarm.ledger.refold import Refold
 from continuarm.ledger.snapshots import newest_kept, readable_life, snapshot_of
 from continuarm.live.events import Event
@@ -37,8 +38,10 @@ class Replica:
     differs : why nothing may be decided from its state; None: it may.
     is_broken : whether that is because the ledger cannot be folded.
     rounded : how often it went on from a snapshot of others that was rounded otherwise.
+    aside : what has a log learned beside the state, and then calls `take_log`; None: nobody.
     """
 
+    aside: Callable[[LogLearning], None] | None = None
     life: Life
     position: int
     time: float  # of the newest record, as far as is known
@@ -50,6 +53,7 @@ class Replica:
         self._again = 0.0  # when a broken ledger may be tried again
         self._made = deque[tuple[Snapshot, Record]]()  # while folding, and not kept yet
         self._truth: tuple[Life, int] | None = None  # to go on from
+        self._learning: LogLearning | None = None
         self._load()
 
     def _load(self) -> None:
@@ -103,7 +107,9 @@ class Replica:
             if new is None:  # what was folded is in the ledger no more
                 self._load()
                 new = self._new(self.read_next()) or []
-            for record in new:
+            for folded, record in enumerate(new):
+                if self._waits_for(record):
+                    return folded
                 self._fold(record)
             return len(new)
         except Exception as error:
@@ -158,17 +164,41 @@ class Replica:
         """
         self._mend()
         for (refused, record), event in written:
-            if refused is None and record is not None:
+            if refused is None and record is not None and not self.is_learning:
                 self._fold_up_to(record, event)
 
     def _fold_up_to(self, record: Record, event: Event | None) -> None:
         if self.position >= record.position:  # it is folded, or the ledger was cut back
             self.fold_some()
-        while self.position < record.position - 1:
-            self.fold_some(min(MOST_READ, record.position - 1 - self.position))
-        if self.position < record.position:
+        while (missing := record.position - 1 - self.position) > 0 and not self.is_learning:
+            folded = self.fold_read(self.read_next(min(MOST_READ, missing)))
+            if not folded and not self.is_learning:
+                raise self._broken(StoreError(f"{missing} records must follow, but are not there"))
+        if self.position < record.position and not self._waits_for(record, event):
             try:
                 self._fold(record, event)
+            except Exception as error:
+                raise self._broken(error) from error
+
+    @property
+    def is_learning(self) -> bool:
+        """Whether a log is learned beside the state: nothing is folded meanwhile."""
+        return self._learning is not None
+
+    def _waits_for(self, record: Record, event: Event | None = None) -> bool:
+        """Whether a log is learned beside the state, from this record on perhaps."""
+        if not self.is_learning and self.aside and record.kind == LEARNED_FROM_LOG:
+            self._learning = LogLearning(self.life, record, event)
+            self.aside(self._learning)
+        return self.is_learning
+
+    def take_log(self, learning: LogLearning) -> None:
+        """Fold the log that was learned, unless the state has become another one meanwhile."""
+        self._learning = None
+        if learning.life is self.life and self.position == learning.record.position - 1:
+            self.life.prepared = learning.learned
+            try:
+                self._fold(learning.record, learning.event)
             except Exception as error:
                 raise self._broken(error) from error
 

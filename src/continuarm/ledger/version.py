@@ -2,7 +2,7 @@
 
 from typing import Final
 
-__all__ = ["FOLD_VERSION", "own_version"]
+__all__ = ["FOLD_VERSION", "is_newer", "own_version"]
 
 FOLD_VERSION: Final = 1
 """Raise it by one, by hand, when the same events are folded to another state.
@@ -17,6 +17,14 @@ is raised, `python -m tests.golden.make` makes them anew, and users run `continu
 """
 
 
+DIGITS = 16  # of versions before 1, which were hashes
+
+
 def own_version() -> str:
-    """The version as stores write it; those before version 1 were 16 hexadecimal digits."""
+    """The version as stores write it."""
     return str(FOLD_VERSION)
+
+
+def is_newer(version: str) -> bool:
+    """Whether a version of a store comes after this one."""
+    return version.isdigit() and len(version) < DIGITS and int(version) > FOLD_VERSION

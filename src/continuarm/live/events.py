@@ -194,7 +194,7 @@ def from_plain(plain: dict[str, Any]) -> Event:
     try:
         fields = dict(plain)
         kind = KINDS[fields.pop("event")]
-        if set(fields) != set(kind._fields):
+        if not set(fields) <= set(kind._fields):  # those that are absent may have defaults
             raise KeyError(f"fields {sorted(fields)}")
         for name in ARRAYS & set(fields):
             if fields[name] is not None:

@@ -53,7 +53,12 @@ BIN_AND_ROLE = slice(4, 6)  # of an asked event
 
 
 class Life(Deciding):
-    """The state of a policy: what it knows, and which decisions are open."""
+    """The state of a policy: what it knows, and which decisions are open.
+
+    prepared : what a log will teach when it is applied, if that was learned ahead.
+    """
+
+    prepared: warm_start.LearnedLog | None = None
 
     def __init__(self, beginning: Beginning) -> None:
         self.beginning = beginning
@@ -86,7 +91,7 @@ class Life(Deciding):
         other = object.__new__(type(self))
         vars(other).update(vars(self))
         other.model, other.open = self.model.copy(), self.open.copy()
-        other.asked_of, other.unheard = self.asked_of.copy(), None
+        other.asked_of, other.unheard, other.prepared = self.asked_of.copy(), None, None
         other.comparison, other.history = self.comparison.copy(), self.history.copy()
         if key is not None:
             other.beginning = self.beginning._replace(key=key)
@@ -313,20 +318,29 @@ class Life(Deciding):
 
         Where there is a reach, the log's rule and its spread are the incumbent's.
         """
-        model, (incumbent, spread) = self.model.copy(), self._read_from(event)
-        warm_start.learn(model, *event)
+        found = self.prepared
+        if found is None or found.event is not event:
+            found = self.learned_from(event, self.model.copy())
+        _, model, incumbent, spread = found
         limits, constant = self._limits_of(incumbent)._replace(reach=spread), incumbent.constant
         anew = self.beginning.share > 0.0 and incumbent is not self.incumbent
         begun = Comparison(self.beginning.share)
         self.model, self.limits = model, limits  # a stroke: nothing is called from here on
         self.incumbent, self.constant = incumbent, constant
+        self.prepared = None
         self.learned_before = self.open.asked
         if anew:
             self.comparison = begun
         if self.unheard is not None:
             self.unheard += (event,)
 
-    def _read_from(self, event: LearnedFromLog) -> tuple[Incumbent, Array]:
+    def learned_from(self, event: LearnedFromLog, model: Model) -> warm_start.LearnedLog:
+        """What a log teaches a copy of the model; it changes nothing else."""
+        incumbent, spread = self.read_log(event)
+        warm_start.learn(model, *event)
+        return warm_start.LearnedLog(event, model, incumbent, spread)
+
+    def read_log(self, event: LearnedFromLog) -> tuple[Incumbent, Array]:
         """The incumbent and the reach after a log."""
         own, (contexts, values, _) = reach(self.model.lcfg), event
         if own <= 0.0:

@@ -365,10 +365,15 @@ class Policy(Plotted):
             the names of the context, of the decision, and `payoff`. No propensities are needed.
         payoff : the name of the payoffs' column.
         """
+        event = self.log_event(table, payoff)
+        if len(event.payoffs):
+            self.gate.alone(self._life.apply, event)
+
+    def log_event(self, table: Any, payoff: str = "payoff") -> events.LearnedFromLog:
+        """The event that a log is; it changes nothing."""
         x, y, z = warm_start.log_columns(table, payoff, self.context, self.decision)
         payoffs = np.array([self._inputs.payoff(value) for value in z.tolist()])
-        if len(payoffs):
-            self.gate.alone(self._life.apply, events.LearnedFromLog(x, y, payoffs))
+        return events.LearnedFromLog(x, y, payoffs)
 
     def bins(self) -> list[Bin]:
         """The bins that have been visited and not split, in the order in which they were made."""

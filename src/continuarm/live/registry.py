@@ -96,7 +96,7 @@ def from_plain(plain: dict[str, Any]) -> Any:
             f"the kinds of a saved policy must be registered, but got {plain['kind']!r}: import "
             "the module that registers it"
         )
-    if set(plain["options"]) != set(_fields(kind)):
+    if not set(plain["options"]) <= set(_fields(kind)):  # those that are absent have defaults
         raise SavedFileError(
             f"{plain['kind']} has the options {list(_fields(kind))}, but the file has "
             f"{list(plain['options'])}"

@@ -1,6 +1,6 @@
 """learn_from: start from the log of an older rule, whose propensities nobody knows."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,11 +11,22 @@ from continuarm.core.model import Model, limits_of
 from continuarm.core.partitions.evidence_tree import EvidenceTree
 from continuarm.core.request import ALONE
 from continuarm.errors import InputError
+from continuarm.live.events import LearnedFromLog
+from continuarm.live.incumbent import Incumbent
 from continuarm.numbers import has_flags, reals
 
-__all__ = ["learn", "log_columns"]
+__all__ = ["LearnedLog", "learn", "log_columns"]
 
 NO_GRADIENT = np.empty(0)
+
+
+class LearnedLog(NamedTuple):
+    """What a log has taught a copy of a model, and the incumbent and the reach after it."""
+
+    event: LearnedFromLog
+    model: Model
+    incumbent: Incumbent
+    reach: Array
 
 
 def log_columns(table: Any, payoff: str, context: Box, decision: Box) -> tuple[Array, ...]:

@@ -154,12 +154,13 @@ class _Health:
         """Open what there is, look after what is over its time, and close it at the end."""
         hear(self._stop)
         self._door.start()
-        await asyncio.to_thread(self._experiments.open_all)
-        gc.freeze()  # what is compiled is many objects, which need not be looked through again
         usual = gc.get_threshold()
-        gc.set_threshold(GARBAGE, *usual[1:])
-        self._has_begun = True
         with heard(self._say_from(asyncio.get_running_loop())):
+            await self._look_at_clock()
+            await asyncio.to_thread(self._experiments.open_all)
+            gc.freeze()  # what is compiled is many objects, which need not be looked through again
+            gc.set_threshold(GARBAGE, *usual[1:])
+            self._has_begun = True
             tasks = [
                 asyncio.create_task(every(TICK, Task(name), work))
                 for name, work in (
@@ -214,8 +215,9 @@ class _Health:
     async def ready(self, request: HttpRequest) -> Response:
         running = self._experiments.all_running()
         late = [one.name for one in running if one.is_behind]
-        differ = [one.replica.differs for one in running if one.replica.differs is not None]
-        held = {name: one.reason for name, one in self._experiments.quarantined.items()}
+        apart = [one.replica for one in running if one.replica.differs is not None]
+        differ = [one.differs for one in apart if not one.is_broken]  # that is quarantined soon
+        held = {name: one.said for name, one in self._experiments.quarantined.items()}
         serves = any(not one.is_behind and one.replica.differs is None for one in running)
         fit = self._has_begun and (serves or not (running or held))
         found = {"ready": fit, "behind": late, "differ": differ, "quarantined": held}

@@ -6,7 +6,9 @@ every connection, so that a request pays nothing for a clock.
 """
 
 import asyncio
+import socket
 from collections import Counter
+from heapq import nlargest
 from itertools import count
 from typing import Any, ClassVar, NamedTuple
 from weakref import WeakSet
@@ -25,6 +27,8 @@ SWEEP = 1.0  # seconds between two looks at all connections
 PIECE = 2**16  # bytes that are parsed at once
 IDLE, HEADERS, BODY = "idle", "headers", "body"  # what a client sends, or has to send
 UNLIMITED = 2**62
+UNREAD = 2**18  # bytes that the system keeps for a client that does not read
+PARTS = 64  # one of which makes room when there are too many connections
 HEAD = b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
 
 
@@ -48,7 +52,7 @@ class Limits(NamedTuple):
     stuck_seconds: float = 30.0
     stuck_bytes: int = 2**15
     linger_seconds: float = 2.0
-    linger_bytes: int = 2**24
+    linger_bytes: int = 2**18
     pipelined: int = 64
     connections: int = 4000
 
@@ -80,6 +84,9 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """See `asyncio.Protocol`."""
         super().connection_made(transport)
+        plain = transport.get_extra_info("socket")
+        if plain is not None and plain.family != socket.AF_UNIX:
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNREAD)
         if self.server_state not in self._swept:
             self._swept.add(self.server_state)
             self.loop.call_later(SWEEP, self._sweep, self.loop, self.server_state)
@@ -104,7 +111,7 @@ class Connection(HttpToolsProtocol):
             if self._refused:
                 self._received += len(data) - first
                 if self._received > self.limits.linger_bytes:
-                    self.transport.abort()
+                    self.flow.pause_reading()  # the sweep ends it
                 return
             self.data_received(data[first : first + PIECE])
 
@@ -186,9 +193,14 @@ class Connection(HttpToolsProtocol):
         return self._refused or not self._is_busy or self._stage == BODY
 
     def _make_room(self) -> None:
-        """Let one go that has waited for its client the longest: a newcomer is heard always."""
+        """Let those go that have waited for their clients the longest: a newcomer is heard.
+
+        Several at once, so that they need not be looked for at every newcomer.
+        """
         waiting = [c for c in self.connections if isinstance(c, Connection) and c._is_waiting]
-        max(waiting, key=lambda one: (one._age, -one._serial))._cut("full")
+        some = max(self.limits.connections // PARTS, 1)
+        for one in nlargest(some, waiting, key=lambda one: (one._age, -one._serial)):
+            one._cut("full")
 
     def look(self, seconds: float) -> None:
         """End it if it has taken too long; so many seconds have passed since the last look."""

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import re
 import time
-from contextlib import suppress
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -20,16 +19,19 @@ from continuarm.errors import (
     UnavailableError,
     UnknownExperimentError,
 )
+from continuarm.ledger.beginnings import OtherVersionError
 from continuarm.ledger.shared import begun
 from continuarm.live.guarded import Changes
 from continuarm.live.named import makes
 from continuarm.live.named.by_name import maker_of
 from continuarm.live.policy import Policy
 from continuarm.service.fields import about
+from continuarm.service.helpers import Helpers
 from continuarm.service.messages import Edges, NewExperiment
-from continuarm.service.running import MAX_BEHIND, Helpers, Running
+from continuarm.service.running import MAX_BEHIND, Running
 from continuarm.sets import Polytope
 from continuarm.store.protocol import Store
+from continuarm.store.records import Experiment
 from continuarm.store.rules import appendable
 
 __all__ = ["Experiments", "changeable"]
@@ -43,12 +45,14 @@ LOG = logging.getLogger("continuarm")
 class Quarantined(NamedTuple):
     """An experiment that cannot be opened, or not go on.
 
-    reason : in one line.
+    reason : in one line; it may quote what is in the store.
+    said : the same for everybody, with or without a token.
     tries : to open it.
     again : when the next one is due, by the monotonic clock.
     """
 
     reason: str
+    said: str
     tries: int
     again: float
 
@@ -62,6 +66,7 @@ class Experiments:
     most : experiments, archived ones included.
     is_stopping : whether the process was told to end.
     quarantined : by name.
+    preparing : the names of those that are made now; the compiler may be waited for.
     """
 
     def __init__(
@@ -76,6 +81,7 @@ class Experiments:
         self.is_stopping = False
         self._running: dict[str, Running] = {}
         self.quarantined: dict[str, Quarantined] = {}
+        self.preparing: set[str] = set()
         self._opening, self._helpers = Lock(), Helpers(store)
 
     def create(self, name: str, new: NewExperiment) -> bool:
@@ -92,6 +98,8 @@ class Experiments:
 
     def find(self, name: str) -> Running:
         """An experiment of the store, running."""
+        if name in self._running:
+            return self._running[name]
         with self._opening:
             if name not in self._running:
                 held = self.quarantined.get(name)
@@ -101,8 +109,14 @@ class Experiments:
                 self.quarantined.pop(name, None)
             return self._running[name]
 
+    def is_prepared(self, name: str) -> bool:
+        """Whether an experiment is made, and nobody has to wait for it."""
+        is_made = name not in self.preparing and not self._opening.locked()
+        return name in self._running or is_made
+
     def _opened(self, name: str) -> Running:
         try:
+            _check_row(self.store.experiment(name))
             return Running(self.store, name, *self._lags, helpers=self._helpers)
         except UnknownExperimentError:
             self.quarantined.pop(name, None)
@@ -116,13 +130,16 @@ class Experiments:
     def _quarantine(self, name: str, error: Exception) -> str:
         """Let an experiment wait; the log has the whole error, and who asks gets one line."""
         held = self.quarantined.get(name)
-        tries = 1 if held is None or isinstance(error, UnavailableError) else held.tries + 1
+        passing = held is None or isinstance(error, UnavailableError | OtherVersionError)
+        tries = 1 if held is None or passing else held.tries + 1
         words = str(error) if isinstance(error, ContinuarmError) else repr(error)
         reason = f"{name!r} cannot be served now: {' '.join(words.split())}"
         if held is None or held.reason != reason:
             LOG.error("%r is quarantined", name, exc_info=error)
-        wait = min(AGAIN * 2.0 ** (tries - 1), SELDOM)
-        self.quarantined[name] = Quarantined(reason, tries, time.monotonic() + wait)
+        is_known = isinstance(error, OtherVersionError)
+        said = reason if is_known else f"{type(error).__name__}: its log has the reason"
+        again = time.monotonic() + min(AGAIN * 2.0 ** (tries - 1), SELDOM)
+        self.quarantined[name] = Quarantined(reason, said, tries, again)
         return reason
 
     async def running(self, request: HttpRequest) -> Running:
@@ -147,9 +164,13 @@ class Experiments:
     def open_all(self) -> None:
         """Have all running that are not archived; one that cannot be holds up no other."""
         for experiment in self.store.experiments():
-            if not experiment.archived and experiment.head > 0:
-                with suppress(ContinuarmError):
+            try:
+                if not experiment.archived and experiment.head > 0:
                     self.find(experiment.name)
+            except ContinuarmError:
+                pass
+            except Exception as error:  # its row of the store is broken
+                self._quarantine(experiment.name, error)
 
     def look_after(self) -> None:
         """Quarantine what cannot go on, and try again to open what is due."""
@@ -192,6 +213,16 @@ class Experiments:
             running.close()
         self._helpers.close()
         self.store.close()
+
+
+def _check_row(experiment: Experiment) -> None:
+    """Refuse what a store cannot say of how far a ledger goes."""
+    _, _, _, begins, head, time_, *_ = experiment
+    whole = type(begins) is int and type(head) is int and isinstance(time_, int | float)
+    if not whole or not 0 <= begins <= head:
+        raise StoreError(
+            f"a store must say how far a ledger goes, but says {begins}, {head}, {time_}"
+        )
 
 
 def policy_of(new: NewExperiment) -> Policy:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from starlette.requests import ClientDisconnect
@@ -14,7 +14,7 @@ from continuarm.errors import ContinuarmError
 from continuarm.service.connections import LARGEST_BODY
 from continuarm.service.messages import Refusal, Request
 from continuarm.service.operations import Operation
-from continuarm.service.refusals import TooBusyError, TooLargeError, refusal_of, status_of
+from continuarm.service.refusals import TooBusyError, TooLargeError, ending, refusal_of, status_of
 from continuarm.service.tokens import Doorkeeper, Headers, header_of
 
 __all__ = [
@@ -45,6 +45,7 @@ RAW = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 PLAIN = JSON.encode()
 RAW.append((b"content-type", PLAIN))
 UNAUTHORISED = 401
+SLICE, MOST_LARGE = 2**18, 32  # bytes of an answer that are sent at once; larger answers
 SOON = 0.05  # seconds until lines of log are written
 
 
@@ -80,6 +81,35 @@ def refused(error: Exception) -> Response:
 def failed(scope: Any, status: int = 500, word: str = "failed") -> Response:
     """What is answered where there is no error to say: which request it was."""
     return answered(Refusal(word, f"{scope['method']} {scope['path']}"), status)
+
+
+class Large(Response):
+    """A large answer, sent in slices as its client reads them, so that few are kept in memory."""
+
+    under_way: ClassVar = 0
+
+    @classmethod
+    def of(cls, response: Response) -> Response:
+        """The same answer in slices, if not too many are under way."""
+        if cls.under_way >= MOST_LARGE:
+            rule = f"a server has at most {MOST_LARGE} large answers under way"
+            return refused(TooBusyError(f"{rule}, but got one more"))
+        found = cls(response.body, response.status_code)
+        found.raw_headers = response.raw_headers
+        return found
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """See `Response`."""
+        start = {"type": "http.response.start", "status": self.status_code}
+        Large.under_way += 1
+        try:
+            await send({**start, "headers": self.raw_headers})
+            for first in range(0, len(self.body), SLICE):
+                part = bytes(self.body[first : first + SLICE])
+                more = first + SLICE < len(self.body)
+                await send({"type": "http.response.body", "body": part, "more_body": more})
+        finally:
+            Large.under_way -= 1
 
 
 class Lines:
@@ -121,11 +151,15 @@ class Endpoint:
             response: Response = await op.handler(request, body)
         except (ContinuarmError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             response = refused(error)
+        except asyncio.CancelledError:  # the server ends, and has waited long enough
+            response = refused(ending())
         except ClientDisconnect:
             response = answered(Refusal("malformed", "the body must come whole"), 400)
         except Exception:  # a defect of ours: said as such, and raised for who serves it to log
             await failed(scope)(scope, receive, send)
             raise
+        if len(getattr(response, "body", b"")) > SLICE:
+            response = Large.of(response)
         took = round(1000.0 * (time.perf_counter() - began), 3)
         status = response.status_code
         self._count(status, took)
@@ -147,17 +181,18 @@ def _is_empty(headers: Headers) -> bool:
     return length == b"0" and header_of(headers, b"transfer-encoding") is None
 
 
-async def _content(headers: Headers, receive: Any) -> bytes:
+async def _content(headers: Headers, receive: Any) -> bytearray:
     """The body of a request, not too large."""
     kind = header_of(headers, b"content-type") or b""
     if kind != PLAIN and kind.partition(b";")[0].strip().lower() != PLAIN:
         raise msgspec.DecodeError(f"the content type must be {JSON}")
-    content, more = b"", True
+    content, more = bytearray(), True
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
-        content, more = content + message.get("body", b""), message.get("more_body", False)
+        content += message.get("body", b"")
+        more = message.get("more_body", False)
         if len(content) > LARGEST_BODY:
             raise TooLargeError(f"a request has at most {LARGEST_BODY} bytes, but this has more")
     return content

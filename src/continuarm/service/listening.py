@@ -19,8 +19,11 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def bound(host: str, port: int) -> socket.socket:
-    """A socket at an address, or one clear line; port 0 is any that is free."""
+def bound(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
+    """A socket at an address, or one clear line; port 0 is any that is free.
+
+    is_shared : whether other sockets may have the same address.
+    """
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as error:
@@ -29,6 +32,8 @@ def bound(host: str, port: int) -> socket.socket:
         ) from None
     found = socket.socket(family)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if is_shared:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
         found.bind(address)
     except OSError as error:

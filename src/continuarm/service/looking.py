@@ -9,7 +9,7 @@ from starlette.responses import Response
 from continuarm.errors import UnknownDecisionError
 from continuarm.ledger.entries import event_of
 from continuarm.live.events import Asked
-from continuarm.plots.subject import dimension
+from continuarm.plots.subject import dimension, filled
 from continuarm.service import seen, shown
 from continuarm.service.experiments import Experiments
 from continuarm.service.fields import about
@@ -110,6 +110,7 @@ class Looking:
             return answered(seen.curve_seen(read.policy(running), along, given, points))
 
         with about("context"):
+            filled(running.context, given, running.context.centre)  # what is wrong is said at once
             return await self._reads.long(request, work)
 
     async def payoff(self, request: HttpRequest, body: None) -> Response:
@@ -123,6 +124,7 @@ class Looking:
             return answered(seen.payoff_seen(read.policy(running), over, given))
 
         with about("context"):
+            filled(running.context, given, running.context.centre)
             return await self._reads.long(request, work)
 
     async def uplift(self, request: HttpRequest, body: None) -> Response:
@@ -147,6 +149,7 @@ class Looking:
         running = await self._experiments.running(request)
         context = context_of(request, running)
         with about("context"):
+            running.context.point(context)
             return await self._reads.long(
                 request, lambda read: _plain(read.policy(running).explain(context))
             )

@@ -16,10 +16,9 @@ from typing import Any
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
-from continuarm.errors import UnavailableError
 from continuarm.live.gate import Answer, Gate
 from continuarm.live.policy import Policy
-from continuarm.service.refusals import GoneError, TooBusyError
+from continuarm.service.refusals import GoneError, TooBusyError, ending
 from continuarm.service.running import Running
 
 __all__ = ["Read", "Reads"]
@@ -46,7 +45,7 @@ class Read:
         if not self._is_wanted:
             raise GoneError("an answer must be waited for, but the client has gone")
         if self._reads.is_stopping:
-            raise UnavailableError("a server must go on to be read from, but this one ends")
+            raise ending()
         if time.monotonic() > self._until:
             raise self.late()
 
@@ -104,6 +103,8 @@ class Reads:
         self, kind: str, request: HttpRequest, work: Callable[[Read], Response]
     ) -> Response:
         under_way, seconds = self._under_way[kind], SECONDS
+        if self.is_stopping:
+            raise ending()
         if len(under_way) >= MOST:
             self.refused += 1
             raise TooBusyError(f"a server has at most {MOST} reads under way, but got one more")

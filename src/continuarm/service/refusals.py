@@ -7,7 +7,7 @@ from continuarm.service.fields import field_of
 from continuarm.service.messages import Refusal
 from continuarm.service.tokens import ForbiddenError, TooManyError, UnauthorisedError
 
-__all__ = ["GoneError", "TooBusyError", "TooLargeError", "refusal_of", "status_of"]
+__all__ = ["GoneError", "TooBusyError", "TooLargeError", "ending", "refusal_of", "status_of"]
 
 
 class TooLargeError(errors.ContinuarmError):
@@ -20,6 +20,13 @@ class TooBusyError(errors.UnavailableError):
 
 class GoneError(errors.ContinuarmError):
     """Nobody waits for the answer any more."""
+
+
+def ending() -> errors.UnavailableError:
+    """What is said when the process ends before an answer is there."""
+    return errors.UnavailableError(
+        "a server must go on to answer, but this one ends: ask again, with the same key"
+    )
 
 
 # The first that fits counts: a class stands before those that it inherits from.

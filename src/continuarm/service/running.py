@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import random
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,28 +14,28 @@ from continuarm.core.compiling import Array
 from continuarm.errors import ContinuarmError, StoreError, UnavailableError
 from continuarm.ledger.desk import Desk, Written
 from continuarm.ledger.entries import TIME_PASSED
+from continuarm.ledger.log_learning import LogLearning
 from continuarm.ledger.replica import Replica
 from continuarm.live.decision import Decision
 from continuarm.live.gate import Gate
 from continuarm.live.limits import Within, within_of
 from continuarm.live.policy import Policy
 from continuarm.service.fields import about
-from continuarm.service.following import Follower
 from continuarm.service.groups import Together
+from continuarm.service.helpers import Helpers
+from continuarm.service.refusals import ending
 from continuarm.store.protocol import Store, TurnTakenError
 from continuarm.store.records import Appended, Entry, Outcome, Record
 from continuarm.store.rules import storable
 
-__all__ = ["MAX_BEHIND", "Helpers", "Running"]
+__all__ = ["MAX_BEHIND", "Running"]
 
 QUIET = 0.005  # seconds after an append in which nobody need look for what others appended
 BUSY = 0.1  # the same while the next append is on its way: it may bring no news
-WRITERS = 8  # as many as a store in a database has connections
 MAX_BEHIND = 20_000  # events
-PATIENCE, TRY = 10.0, 0.002  # seconds that one waits to append, and at most between two tries
-SOON = 0.0005  # seconds in which others have often appended: as long one tries all the time
 QUICK = 0.002  # seconds that the event loop may wait for the disk
 AT_ONCE = 50  # records that are folded before a request may come between
+LOOK = 0.01  # seconds between two looks whether a log is learned
 NEWS = 20  # times as many of them that a request waits for
 
 
@@ -46,25 +45,6 @@ class Wish(NamedTuple):
     point: Array
     within: Within | None
     key: str | None
-
-
-class Helpers:
-    """The threads of a process that its experiments share.
-
-    follower : folds what is appended.
-    writers : wait for the store.
-    ender : ends what the event loop has begun. Writers may all be waiting for that end.
-    """
-
-    def __init__(self, store: Store) -> None:
-        self.follower, self.writers = Follower(store), ThreadPoolExecutor(WRITERS, "write")
-        self.ender = ThreadPoolExecutor(1, "end")  # one writes at a time to a store that is near
-
-    def close(self) -> None:
-        """Let what was begun be done, and no more."""
-        self.writers.shutdown()
-        self.ender.shutdown()
-        self.follower.close()
 
 
 class Running:
@@ -95,9 +75,10 @@ class Running:
         self._head = self.replica.position  # of the ledger, as far as is known
         self.current_at, self.is_closed = time.monotonic(), False
         self._appending, self._disk_is_quick = False, False
-        self._keeping = Task("snapshots", name)
+        self._keeping, self._logs = Task("snapshots", name), Task("logs", name)
         self._seen: object = None  # of the store, when nothing was left to be folded
         self._helpers, self._are_own = helpers or Helpers(store), helpers is None
+        self.replica.aside = self._learn_aside
         self._helpers.follower.add(self)
 
     @property
@@ -108,8 +89,11 @@ class Running:
     def follow(self, head: int, at: float) -> None:
         """Fold what was appended up to a head, which was known at a time."""
         self._head = max(self._head, head)
-        if head < self.replica.position:  # as of then, or a failover has cut the ledger back
+        before = self.replica.position
+        if head < before:  # as of then, or a failover has cut the ledger back
             self._fold(self._read(AT_ONCE))
+            if self.replica.position < before:
+                self._head = self.replica.position
         while self.replica.position < head and self._fold(self._read(AT_ONCE)):
             pass
         self.current_at = max(self.current_at, at)
@@ -123,6 +107,17 @@ class Running:
         """Fold records; whether any of them were new."""
         return self.gate.alone(self.replica.fold_read, records) > 0
 
+    def _learn_aside(self, learning: LogLearning) -> None:
+        """Have a log learned, while others decide from the state before it."""
+        self._helpers.learner.submit(self._learn, learning)
+
+    def _learn(self, learning: LogLearning) -> None:
+        with self._logs.surviving():
+            learning.learn()
+        with self._logs.surviving():  # where it was not learned, it is now: that says why not
+            self.gate.alone(self.replica.take_log, learning)
+        self.current_at, self._seen = time.monotonic(), None  # what came meanwhile is folded now
+
     def close(self) -> None:
         """Follow no more."""
         self.is_closed = True
@@ -132,8 +127,8 @@ class Running:
 
     @property
     def lag(self) -> float:
-        """Seconds since this replica was known to be at the ledger's head."""
-        return time.monotonic() - self.current_at
+        """Seconds since this replica was at the ledger's head, or learned a log on its way."""
+        return 0.0 if self.replica.is_learning else time.monotonic() - self.current_at
 
     @property
     def behind(self) -> int:
@@ -291,21 +286,17 @@ class Running:
 
         Where a store is near, statements are run at once: to hand one to a thread takes longer
         than the statement. The end of a quick disk is waited for, too; that of one that was slow
-        the last time goes to a thread.
+        the last time goes to a thread. So does a group while somebody else appends.
         """
-        if not self.store.is_near:
-            found: Appended = await _in(self._helpers.writers, self.store.append, self.name, group)
-            return found
-        began, end = time.monotonic(), ExitStack()
-        while True:
-            try:
-                found = end.enter_context(self.store.appending(self.name, group))
-                break
-            except TurnTakenError:
-                waited = time.monotonic() - began
-                if waited > PATIENCE:
-                    raise
-            await asyncio.sleep(0.0 if waited < SOON else random.uniform(0.0, TRY))
+        if self.store.is_near:
+            with suppress(TurnTakenError):
+                return await self._appended_at_once(group)
+        found: Appended = await _in(self._helpers.writers, self.store.append, self.name, group)
+        return found
+
+    async def _appended_at_once(self, group: list[Entry]) -> Appended:
+        end = ExitStack()
+        found = end.enter_context(self.store.appending(self.name, group))
         began = time.monotonic()
         if self._disk_is_quick:
             end.close()
@@ -365,10 +356,22 @@ class Running:
         if written:
             await self._together.do(written)
 
+    async def learn_from(self, table: Any) -> None:
+        """Let all processes learn a log, and wait until this one has."""
+        written = await asyncio.to_thread(self.desk.log, table)
+        if written:
+            await self._together.do(written)
+        while self.replica.is_learning:
+            await asyncio.sleep(LOOK)
+
 
 async def _in(threads: ThreadPoolExecutor, work: Any, *given: Any) -> Any:
     """What some work answers that a thread does, while the event loop goes on."""
-    return await asyncio.get_running_loop().run_in_executor(threads, work, *given)
+    try:
+        begun = threads.submit(work, *given)
+    except RuntimeError as error:  # they were told to end
+        raise ending() from error
+    return await asyncio.wrap_future(begun)
 
 
 def _foreseen(found: list[Any]) -> list[Any]:

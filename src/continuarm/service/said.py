@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 from continuarm.errors import ContinuarmError, SettingsError
 from continuarm.live.policy import Policy
 from continuarm.service import seen, shown
+from continuarm.service.beginnings import Beginnings
 from continuarm.service.clock import ClockWatch
 from continuarm.service.experiments import Experiments
 from continuarm.service.naming import policy_named
@@ -37,19 +38,23 @@ class Said:
 
     def __init__(self, experiments: Experiments, watch: ClockWatch) -> None:
         self._experiments, self._watch = experiments, watch
+        self._beginnings = Beginnings()
         self._checked: WeakKeyDictionary[Running, _Checked] = WeakKeyDictionary()
 
     def all(self, read: Read) -> shown.Experiments:
-        """All that are not archived; and those that cannot be opened."""
-        found, unavailable = [], []
-        for name in self._experiments.names():
+        """All that are not archived; those that cannot be opened, and those not opened yet."""
+        found, unavailable, preparing = [], [], []
+        for name in sorted({*self._experiments.names(), *self._experiments.preparing}):
             read.goes_on()
+            if not self._experiments.is_prepared(name):
+                preparing.append(name)
+                continue
             try:
                 found.append(self.of(self._experiments.find(name)))
             except ContinuarmError as error:
                 refusal = refusal_of(error)
                 unavailable.append(shown.Unavailable(name, refusal.error, refusal.message))
-        return shown.Experiments(found, unavailable)
+        return shown.Experiments(found, unavailable, preparing)
 
     def of(self, running: Running) -> shown.ExperimentSays:
         """An experiment as it is now."""
@@ -65,7 +70,9 @@ class Said:
             events=found.head,
             bins=checked.bins,
             counts=_counts(running),
-            payoff=seen.trend_of(policy, settings.get("payoff", {})),
+            payoff=seen.trend_of(
+                policy, settings.get("payoff", {}), self._beginnings.of(running, found.begins)
+            ),
             uplift=_uplift(policy),
             context=seen.box_seen(running.context, units.get("context")),
             decision=seen.box_seen(running.decision, units.get("decision")),

@@ -19,6 +19,7 @@ from continuarm.plots.learned import learned_table
 from continuarm.plots.payoff import payoff_table
 from continuarm.plots.subject import dimension, filled
 from continuarm.service import shown
+from continuarm.service.beginnings import FIRST
 
 __all__ = [
     "bin_seen",
@@ -33,7 +34,7 @@ __all__ = [
     "uplift_seen",
 ]
 
-PART = 8  # of all payoffs, at the beginning and lately
+PART = 8  # of all payoffs, lately
 WHOSE: dict[str, shown.Whose] = {"ours": "ours", "incumbent's": "incumbent"}
 
 
@@ -66,13 +67,16 @@ def options_seen(policy: Policy, clips: bool) -> shown.OptionsSay:
     )
 
 
-def trend_of(policy: Policy, named: dict[str, str]) -> shown.Trend:
-    """What was paid at the beginning, and lately; named: what a payoff is, and its unit."""
+def trend_of(policy: Policy, named: dict[str, str], first: shown.Mean | None) -> shown.Trend:
+    """What was paid at the beginning, and lately.
+
+    named : what a payoff is, and its unit.
+    first : the first payoffs; where they are not known, those that the history has together.
+    """
     rows = sorted((row[1:] for row in history_table(policy).rows), key=lambda row: row[0])
     part = sum(row[2] for row in rows) / PART
-    return shown.Trend(
-        named.get("name"), named.get("unit"), _mean(rows, part), _mean(rows[::-1], part)
-    )
+    beginning = _mean(rows, FIRST) if first is None else first
+    return shown.Trend(named.get("name"), named.get("unit"), beginning, _mean(rows[::-1], part))
 
 
 def _mean(rows: list[tuple[Any, ...]], least: float) -> shown.Mean | None:

@@ -9,6 +9,7 @@ from contextlib import closing
 from continuarm.errors import MissingExtraError, SettingsError
 from continuarm.service.listening import bound, is_loopback
 from continuarm.service.stopping import end_well, end_with
+from continuarm.service.workers import ARE_EVEN, Workers
 from continuarm.store import open_store
 from continuarm.store.addresses import without_password
 
@@ -77,14 +78,16 @@ def serve(
 def run(factory: str, host: str, port: int, workers: int) -> None:
     """Serve the application that a function makes in every worker, given as `module:function`."""
     os.environ[PARENT] = str(os.getpid())
-    uvicorn.run(
-        factory,
-        factory=True,
-        host=host,
-        port=port,
-        workers=workers,
-        **OPTIONS,
-    )
+    if workers == 1 or not ARE_EVEN:
+        uvicorn.run(factory, factory=True, host=host, port=port, workers=workers, **OPTIONS)
+    else:
+        Workers(workers, _work, factory, host, port).run()
+
+
+def _work(factory: str, host: str, port: int) -> None:
+    """Serve in one of several workers."""
+    with bound(host, port, is_shared=True) as own:
+        uvicorn.Server(uvicorn.Config(factory, factory=True, **OPTIONS)).run(sockets=[own])
 
 
 def _application() -> Shortcuts:

@@ -61,7 +61,7 @@ class Mean(Struct):
 
 
 class Trend(Struct):
-    """Mean payoffs of the first and the last eighth of all payoffs, the incumbent's included.
+    """Mean payoffs of the first hundred and of the last eighth of all, the incumbent's included.
 
     name, unit : what a payoff is, as it was given.
     """
@@ -151,10 +151,14 @@ class Unavailable(Struct):
 
 
 class Experiments(Struct):
-    """All experiments that are not archived, by name."""
+    """All experiments that are not archived, by name.
+
+    preparing : the names of those that are made or opened now; the compiler may take a while.
+    """
 
     experiments: list[ExperimentSays]
     unavailable: list[Unavailable]
+    preparing: list[str]
 
 
 class FindingSays(Struct):

@@ -47,9 +47,13 @@ class Steering:
 
     async def put(self, request: HttpRequest, body: messages.NewExperiment) -> Response:
         """Make an experiment, or find the same."""
-        name = request.path_params["name"]
-        is_new = await asyncio.to_thread(self._experiments.create, name, body)
-        running = await self._experiments.running(request)
+        name, preparing = request.path_params["name"], self._experiments.preparing
+        preparing.add(name)
+        try:
+            is_new = await asyncio.to_thread(self._experiments.create, name, body)
+            running = await self._experiments.running(request)
+        finally:
+            preparing.discard(name)
         if not is_new:
             await running.steer("change", **changeable(body))
         found = await asyncio.to_thread(self._said.of, running)
@@ -82,7 +86,9 @@ class Steering:
 
     async def log(self, request: HttpRequest, body: messages.Log) -> Response:
         """Learn a log."""
-        return await self._steer(request, "learn_from", body.columns)
+        running = await self._experiments.running(request)
+        await running.learn_from(body.columns)
+        return answered(messages.Done())
 
     async def _steer(self, request: HttpRequest, verb: str, *given: Any) -> Response:
         running = await self._experiments.running(request)

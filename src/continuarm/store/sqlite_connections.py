@@ -23,7 +23,7 @@ from continuarm.store.sqlite_log import Files, files_of
 __all__ = ["PATIENCE", "TRY", "Connection", "Connections", "is_locked", "wait_for_turn"]
 
 PATIENCE = 10.0  # seconds that a writer waits for the others
-TRY = 0.001  # seconds between two tries, at most
+TRY, SOON = 0.001, 0.0001  # seconds between two tries, at most, and at first
 PAGE = 4096  # bytes
 CACHE, LOGGED = 16 * 2**20, 16 * 2**20  # bytes of pages kept, and of log before it is written back
 WRITE = "BEGIN IMMEDIATE"
@@ -79,7 +79,7 @@ def wait_for_turn(connection: sqlite3.Connection) -> None:
     SQLite itself would wait a tenth of a second between two tries, and hardly ever find the moment
     in which a busy writer lets go.
     """
-    until = time.monotonic() + PATIENCE
+    until, pause = time.monotonic() + PATIENCE, SOON
     while True:
         try:
             connection.execute(WRITE)
@@ -87,7 +87,8 @@ def wait_for_turn(connection: sqlite3.Connection) -> None:
         except sqlite3.OperationalError as error:
             if not is_locked(error) or time.monotonic() > until:
                 raise
-        time.sleep(random.uniform(0.2, 1.0) * TRY)
+        time.sleep(random.uniform(0.5, 1.0) * pause)
+        pause = min(2.0 * pause, TRY)
 
 
 class Connections:

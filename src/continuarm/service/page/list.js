@@ -30,15 +30,16 @@ export async function showList(room, signal, note = null) {
   const find = h("input", { id, type: "search", autocomplete: "off", oninput: () => { most = AT_ONCE; fill(); } });
   const further = h("button", { type: "button", hidden: true, onclick: () => { most += AT_ONCE; fill(); } });
   const finding = h("div.choices", { hidden: true }, h("span.choice", h("label", { for: id }, "Find"), find), shown);
-  let found = { experiments: [], unavailable: [] };
+  let found = { experiments: [], unavailable: [], preparing: [] };
 
   function fill() {
     const word = find.value.trim().toLowerCase();
     const named = (one) => one.name.toLowerCase().includes(word) || (word.length >= ENOUGH
       && stateOf(one).startsWith(word));
-    const all = found.experiments.length + found.unavailable.length;
+    const all = found.experiments.length + found.unavailable.length + found.preparing.length;
     const chosen = [...found.experiments.filter(named).map((one) => [row, one]),
-      ...found.unavailable.filter(named).map((one) => [broken, one])];
+      ...found.unavailable.filter(named).map((one) => [broken, one]),
+      ...found.preparing.map((name) => ({ name })).filter(named).map((one) => [coming, one])];
     body.replaceChildren(...chosen.slice(0, most).map(([draw, one]) => draw(one)));
     finding.hidden = all <= MANY;
     shown.textContent = chosen.length > most ? `the first ${count(most)} of ${count(chosen.length)} are shown`
@@ -88,3 +89,7 @@ function row(one) {
 
 const broken = ({ name, message }) => h("tr", { role: "row" }, h("td.long", { role: "cell" }, name),
   h("td.error", { role: "cell", colspan: COLUMNS.length - 1 }, message));
+
+const coming = ({ name }) => h("tr", { role: "row" }, h("td.long", { role: "cell" }, name),
+  h("td.note", { role: "cell", colspan: COLUMNS.length - 1 },
+    "It is being prepared. The first one of an installation is compiled, which takes half a minute or so."));

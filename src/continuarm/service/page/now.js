@@ -20,7 +20,7 @@ export async function showNow(room, known) {
   known.live.follow(refresh, 5000);
 }
 
-/** Decisions as they arrive, the newest first; one comes up again when its payoff does. */
+/** The decisions of which something was heard last, in the order of the ledger, the newest first. */
 function arrivals({ name, found, context, decision, payoff, live }) {
   const shown = [], size = Math.abs(found.payoff.lately?.mean ?? 0);
   const body = h("tbody", { role: "rowgroup" });
@@ -75,7 +75,8 @@ function arrivals({ name, found, context, decision, payoff, live }) {
     if (held) return;
     nothing.hidden = shown.length > 0;
     listing.hidden = !nothing.hidden;
-    body.replaceChildren(...shown.map((one) => one.row));
+    const ordered = [...shown].sort((one, other) => other.event.position - one.event.position);
+    body.replaceChildren(...ordered.map((one) => one.row));
   };
   const begun = earlier.then((events) => events.length && show(events, false)).catch(() => {});
   live.follow(async (events) => { await begun; show(events, true); });

@@ -1,0 +1,1 @@
+"""The attack on stores and servers, a module for each part; `benchmarks.attack` runs it."""
