@@ -1,6 +1,7 @@
 """Serving: the application on an address, in one process or in several that share a store."""
 
 import json
+import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -94,6 +95,7 @@ def _application() -> Shortcuts:
     """The application of one worker."""
     sys.setswitchinterval(SWITCH)
     allow_connections()
+    logging.getLogger("psycopg").setLevel(logging.ERROR)  # the tasks that it concerns say the same
     parent = int(os.environ.get(PARENT, "0"))
     if parent == os.getppid():
         end_with(parent)

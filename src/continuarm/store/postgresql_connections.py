@@ -3,7 +3,7 @@
 PostgreSQL itself ends a statement, a wait for a lock, and a transaction whose client is silent,
 each after its time. Where PostgreSQL stands still it ends nothing: then a thread of this process
 cuts the connection, and who waits for it hears that it is lost. From then on one at a time tries
-whether PostgreSQL answers again; the others are refused at once.
+now and then whether PostgreSQL answers again; the others are refused at once.
 """
 
 import os
@@ -39,6 +39,7 @@ NETWORK: Final = {  # seconds, and milliseconds the last one, unless an address 
 MOST = 8  # connections
 GRACE = 0.1  # seconds after which a connection is cut whose statement should have ended by itself
 LOOK = 0.1  # seconds between two looks for such connections
+REST = 0.5  # seconds until somebody may try again whether PostgreSQL answers
 REPLACING = 2.0  # seconds for which the pool tries to replace a connection that nobody waits for
 
 
@@ -62,7 +63,8 @@ class Connections:
         self._address, self.is_closed = address, Event()
         self._until: dict[Connection, float] = {}
         self._made: WeakSet[Connection] = WeakSet()
-        self._looking, self._trial, self._stands_still = Lock(), Lock(), False
+        self._looking, self._trial = Lock(), Lock()
+        self._stands_still, self._next_trial = False, 0.0
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             address,
             connection_class=Connection,
@@ -104,14 +106,18 @@ class Connections:
         try:
             return self._pool.getconn(patience)
         except PoolTimeout:
-            self._stands_still = True
+            self._has_stood_still()
             raise
+
+    def _has_stood_still(self) -> None:
+        self._stands_still, self._next_trial = True, time.monotonic() + REST
 
     @contextmanager
     def _trying(self) -> Iterator[None]:
         alone = self._stands_still
-        if alone and not self._trial.acquire(blocking=False):
-            raise psycopg.OperationalError("it stands still, and somebody tries it already")
+        is_soon = alone and time.monotonic() < self._next_trial
+        if is_soon or (alone and not self._trial.acquire(blocking=False)):
+            raise psycopg.OperationalError("it stands still, and is tried again soon")
         try:
             yield
             self._stands_still = False
@@ -136,7 +142,7 @@ class Connections:
             with self._looking:
                 for connection, until in self._until.items():
                     if now > until and not connection.closed:
-                        self._stands_still = True
+                        self._has_stood_still()
                         _cut(connection)
 
     def leave_to_parent(self) -> None:
