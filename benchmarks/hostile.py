@@ -143,6 +143,15 @@ and beside {SILENT} that send half a body. *uvicorn* is the server that the serv
 [its limits](service.md#who-may); *uvicorn-without-limits* is the same without them.
 
 {Table.of(tuple(columns), [tuple(row) for row in rows]).markdown()}
+
+What to read in it is who is still heard, and what is left open. Each server meets the clients one
+kind after the other, so what the first have left behind counts for the next. Rates of different
+rows do not order the servers: other work ran on this machine at the time. *Requests*, above, has
+rates of uvicorn and granian by themselves.
+
+Only with our limits is every kind ended. Without them uvicorn answers nobody beside endless
+headers. The others take them as fast as they come, and all keep half bodies for as long as was
+looked. So the service keeps uvicorn, which had the highest rates of *Requests*, and limits it.
 """
 
 
@@ -157,7 +166,8 @@ def main() -> None:
     for server in options.server or SERVERS:
         rows.append(measured(server, options.seconds))
         print(rows[-1], flush=True)
-    found = text(rows) + f"\n`python -m benchmarks.hostile --write` on {machine()}.\n"
+    command = f"python -m benchmarks.hostile --seconds {options.seconds:g} --write"
+    found = text(rows) + f"\n`{command}` on {machine()}.\n"
     print(found)
     if options.write:
         put("Hostile clients", found)
