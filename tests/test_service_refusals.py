@@ -158,6 +158,7 @@ def _ask(client: httpx.Client, key: str, acknowledged: set[str]) -> None:
 def _recovers(store: Store, client: httpx.Client, acknowledged: set[str], *, orders: int) -> None:
     """All orders are asked for again with their keys: none is lost, and none is made twice."""
     until(lambda: client.get("/readyz").status_code == 200)
+    until(lambda: client.get(f"{HERE}/events").status_code == 200)
     for k in range(orders):
         _ask(client, f"order-{k}", acknowledged)
     opened = [record.opens for record in store.read("prices", 0, 10**6) if record.opens]
