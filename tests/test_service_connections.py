@@ -1,5 +1,6 @@
 """What a client sends without end, or never ends, or never reads, costs others nothing."""
 
+import logging
 import os
 import socket
 from collections.abc import Iterator
@@ -186,3 +187,18 @@ def test_large_answers_are_few_at_a_time_and_whole(
     full = client.get(f"{there}/history")
     assert (full.status_code, full.json()["error"]) == (503, "busy")
     assert http.Large.under_way == 0
+
+
+def test_requests_before_bytes_that_are_none_leave_no_traceback(
+    client: httpx.Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    logging.getLogger("uvicorn.error").addHandler(caplog.handler)
+    slow = GET.replace(b"/openapi.json", b"/v1/experiments")
+    for last in (b"\x00nonsense\r\n\r\n", b""):
+        for _ in range(20):
+            with closing(_connected(client)) as plain:
+                plain.sendall(slow * 3 + last)
+                if last:
+                    assert b"400" in _answer(plain)
+    until(lambda: client.get("/healthz").status_code == 200)
+    assert [record.message for record in caplog.records if record.exc_info] == []

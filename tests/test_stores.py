@@ -582,3 +582,11 @@ def test_snapshots_of_an_earlier_version_are_as_old_as_their_records(
         changed(where, "UPDATE events SET time = 86400 * (position / 3), checksum = NULL")
         store.keep("prices", Snapshot(7, "1", "", b""))
         assert [one.position for one in store.kept("prices")] == [2, 5, 6, 7]
+
+
+@pytest.mark.parametrize("settings", ["[1]", "7", '"x"', "null", "{"])
+def test_settings_that_are_no_settings_are_a_conflict_in_words(settings: str) -> None:
+    store = open_store(":memory:")
+    store.create("prices", settings)
+    with pytest.raises(ExperimentConflictError, match="keeps its settings"):
+        store.create("prices", '{"a": 1}')

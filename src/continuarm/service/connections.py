@@ -74,6 +74,7 @@ class Connection(HttpToolsProtocol):
         super().__init__(*given, **options)
         self._stage, self._received, self._most = IDLE, 0, UNLIMITED
         self._refused = False
+        self._answered: Any = None  # the cycle of the request that is answered now, if any is
         self._serial = next(self._serials)
         self._seen: tuple[str, bool, int] = (IDLE, False, 0)
         self._age = 0.0  # since the sweep has seen it so, in seconds
@@ -93,6 +94,11 @@ class Connection(HttpToolsProtocol):
         if len(self.connections) > self.limits.connections:
             self._make_room()
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See `asyncio.Protocol`."""
+        super().connection_lost(exc)
+        self._answer_nobody()
+
     def data_received(self, data: bytes) -> None:
         """See `asyncio.Protocol`."""
         if self._refused or len(data) > PIECE:
@@ -100,7 +106,9 @@ class Connection(HttpToolsProtocol):
             return
         self._received += len(data)
         super().data_received(data)
-        if self._received > self._most:
+        if self.transport.is_closing():  # after bytes that are no request
+            self._answer_nobody()
+        elif self._received > self._most:
             self._refuse_size()
 
     def _receive_much(self, data: bytes) -> None:
@@ -132,6 +140,8 @@ class Connection(HttpToolsProtocol):
         self._stage, self._most = BODY, self.limits.request_bytes
         if len(self.pipeline) < self.limits.pipelined:
             super().on_headers_complete()
+            if not self.pipeline:
+                self._answered = self.cycle
         elif not self.transport.is_closing():
             self._cut("pipelined")
 
@@ -142,7 +152,9 @@ class Connection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """An answer is written; as long as others wait for theirs nothing more is read."""
+        following = self.pipeline[-1][0] if self.pipeline else None
         super().on_response_complete()
+        self._answered = following
         if self.pipeline:
             self.flow.pause_reading()
 
@@ -169,11 +181,17 @@ class Connection(HttpToolsProtocol):
         if self._may_answer:
             body = msgspec.json.encode(Refusal(word, message))
             self.transport.write(STATUS_LINE[status] + HEAD % len(body) + body)
-        if self.cycle is not None:
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
+        self._answer_nobody()
         self.flow.resume_reading()
         self.transport.write_eof()
+
+    def _answer_nobody(self) -> None:
+        """Let nothing more be written to it."""
+        waiting = [cycle for cycle, _ in self.pipeline]
+        for cycle in [self._answered, self.cycle, *waiting]:
+            if cycle is not None:
+                cycle.disconnected = True
+                cycle.message_event.set()
 
     @property
     def _is_busy(self) -> bool:

@@ -112,7 +112,7 @@ def same_settings(experiment: Experiment, settings: str) -> Experiment:
 
 def _difference(kept: str, given: str) -> str:
     """What differs between two texts of settings, by name if they are JSON."""
-    with suppress(ValueError, AttributeError):
+    with suppress(ValueError, AttributeError, TypeError):
         before, after = json.loads(kept), json.loads(given)
         names = sorted(k for k in before | after if before.get(k) != after.get(k))
         return ", ".join(_changed(name, before.get(name), after.get(name)) for name in names)
