@@ -228,7 +228,7 @@ def test_a_server_too_many_events_behind_answers_503_until_it_has_caught_up(
     try:
         running.refuse_if_behind()
         with monkeypatch.context() as slow:
-            slow.setattr(running.replica, "fold_some", lambda most: False)  # it hears, and is slow
+            slow.setattr(running.replica, "fold_read", lambda records: 0)  # it hears, and is slow
             for _ in range(4):
                 shared.tell(shared.ask([30.0]), 1.0)
             until = time.monotonic() + 30.0

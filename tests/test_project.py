@@ -150,14 +150,15 @@ import sys
 from continuarm.cli import main
 sys.argv = ["continuarm", "serve", "--store", ":memory:"]
 for name in ("httptools", "msgspec", "starlette", "uvicorn"):
+    for one in list(sys.modules):
+        if one.partition(".")[0] == name or one.startswith("continuarm.service"):
+            del sys.modules[one]
     sys.modules[name] = None
     try:
         main()
     except SystemExit as end:
         print(end.code, file=sys.stderr)
-    kept = [one for one in sys.modules if one.startswith((name, "continuarm.service"))]
-    for one in kept:
-        del sys.modules[one]
+    del sys.modules[name]
 """
     said = run(sys.executable, "-c", code).stderr.splitlines()
     names = ("httptools", "msgspec", "starlette", "uvicorn")

@@ -302,9 +302,9 @@ def test_a_clock_is_there_from_the_beginning_or_never(one: httpx.Client) -> None
 def test_a_new_store_is_said_and_a_failure_leaves_none(tmp_path: Path) -> None:
     store, lines = tmp_path / "typo.db", tmp_path / "lines"
     for text, expected in [
-        ("{", "line 1 must be as it was exported, but is not JSON"),
-        ("[]", "line 1 must be as it was exported, but is no object"),
-        ("{}", "line 1 must be as it was exported, but has no 'continuarm'"),
+        ("{", "line 1: it must be as it was exported, but is not JSON"),
+        ("[]", "line 1: it must be as it was exported, but is no object"),
+        ("{}", "line 1: it must be as it was exported, but has no 'continuarm'"),
     ]:
         lines.write_text(text)
         done = _run("import", str(lines), "--store", str(store))

@@ -24,8 +24,9 @@ try:
     from continuarm.service.server import OPTIONS, allow_connections
     from continuarm.service.shortcuts import Shortcuts
 except ModuleNotFoundError as error:
+    missing = (error.name or "uvicorn").partition(".")[0]
     raise MissingExtraError(
-        f"a server needs {error.name}: pip install 'continuarm[service]'"
+        f"a server needs {missing}: pip install 'continuarm[service]'"
     ) from error
 
 __all__ = ["serve"]
