@@ -410,3 +410,10 @@ def test_a_request_without_a_host_comes_from_no_browser(client: httpx.Client) ->
     with closing(socket.create_connection(address, 30.0)) as plain:
         plain.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
         assert plain.recv(100).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize(("option", "value"), [("rate", "nan"), ("rate", "0"), ("max-lag", "-1")])
+def test_limits_that_are_none_are_refused(option: str, value: str) -> None:
+    done = _run("serve", f"--{option}", value, "--store", ":memory:")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert f"`0 < {option}` must hold" in done.stderr

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -29,7 +29,8 @@ from continuarm.ledger import SharedPolicy, replica, share, snapshots, version
 from continuarm.ledger.fold import fold
 from continuarm.ledger.replaying import replay
 from continuarm.live.life import Life
-from continuarm.store import Record, Store, open_store
+from continuarm.store import Entry, Record, Store, open_store
+from continuarm.store.records import Appended
 
 AGE = ca.Box([18.0], [90.0], names=["age"])
 PRICE = ca.Box([1.0], [9.0], names=["price"])
@@ -385,3 +386,36 @@ def test_nothing_acknowledged_is_lost_when_workers_are_killed(tmp_path: Path) ->
         assert len(set(opened)) == len(opened), "no decision counts twice"
         assert len(set(closed)) == len(closed), "no payoff counts twice"
         assert state_of(SharedPolicy(store, "prices")) == folded(store, "prices")
+
+
+def test_many_that_are_over_their_time_are_given_up_in_groups(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("continuarm.ledger.desk.MOST_DUE", 3)
+    shared, sizes = share(new(ttl=1000), store, "prices"), list[int]()
+    for _ in range(10):
+        shared.ask([30.0])
+    shared.change(ttl=1)
+    append = store.append
+
+    def counted(name: str, group: Sequence[Entry], onto: int | None = None) -> Appended:
+        sizes.append(len(group))
+        return append(name, group, onto)
+
+    monkeypatch.setattr(store, "append", counted)
+    assert shared.expire() == 10
+    assert sizes == [3, 3, 3, 1]
+    assert shared.expire() == 0
+
+
+def test_a_successor_of_nothing_learned_begins_and_one_that_is_refused_leaves_no_name(
+    store: Store,
+) -> None:
+    share(new(), store, "prices")
+    successor = share(new(), store, "after", after="prices")
+    successor.tell(successor.ask([30.0]), 1.0)
+    other = ca.SurfaceSampling(AGE, ca.Box([1.0], [9.0], names=["fee"]))
+    with pytest.raises(SettingsError, match="the coordinates of its predecessor"):
+        share(other, store, "fees", after="prices")
+    assert [one.name for one in store.experiments()] == ["after", "prices"]
+    share(other, store, "fees")

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.attacks.result import Defect
+from tests import service
 from tests.postgresql import free_port
-from tests.service import PRICES
 
 __all__ = ["PRICES", "Server", "created", "request", "several"]
 
@@ -106,6 +106,10 @@ class Server:
             self.send(signal.SIGCONT)
             self.send(how)
         return self.process.wait(60)
+
+
+LASTS: dict[str, Any] = {"ttl": 10**7}  # decisions: none expires while its payoff is on its way
+PRICES: dict[str, Any] = service.PRICES | {"options": service.PRICES["options"] | LASTS}  # type: ignore[operator]
 
 
 def created(server: Server, name: str = "prices", **more: Any) -> None:

@@ -8,6 +8,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,12 +40,13 @@ from continuarm.store.records import (
     Record,
 )
 
-__all__ = ["Desk", "Written", "checked_key"]
+__all__ = ["MOST_DUE", "Desk", "Written", "checked_key"]
 
 # The number of a decision: random bits of this process (its timeline), then a counter. So none
 # comes again where a store was restored, or failed over, to what it was before.
 TIMELINE_BITS, COUNTER_BITS = 63, 64
 LONGEST_KEY = 200
+MOST_DUE = 500  # decisions that are given up in one group
 LOOK = 0.01  # seconds between two looks whether a log is learned
 NOBODYS = Tokens()  # decisions of a ledger are known by their numbers alone
 Alone = Callable[..., Any]  # does some work with what is given, as `Gate.alone` does
@@ -131,10 +133,15 @@ class Desk:
         return self._timeline << COUNTER_BITS | self._counter
 
     def due(self) -> list[Written]:
-        """That decisions are over their time, as the ledger's time has it, the oldest first."""
+        """That decisions are over their time, as the ledger's time has it, the oldest first.
+
+        At most so many, because a store takes a group as a whole: call it again for the others.
+        """
         life = self.replica.life
-        silent = [id_ for id_ in life.open.all_due(life.now) if id_ not in life.open.held]
-        return [Written(Entry(EXPIRED, "{}", closes=text_of(id_))) for id_ in silent]
+        silent = (id_ for id_ in life.open.all_due(life.now) if id_ not in life.open.held)
+        return [
+            Written(Entry(EXPIRED, "{}", closes=text_of(id_))) for id_ in islice(silent, MOST_DUE)
+        ]
 
     def answer(
         self, asked: Written, outcome: Outcome, point: Array, within: Within | None

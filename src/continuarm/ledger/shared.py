@@ -89,8 +89,10 @@ def begun(
             f"{len(life.open.open)} open decisions and the start {life.incumbent.shown()!r}"
         )
     settings = _settings(life, more if after is None else more | {"after": after})
-    if after is not None:
-        store.experiment(after)  # an unknown one leaves none begun
+    known = {experiment.name for experiment in store.experiments()} if after is not None else ()
+    heir = None  # made first: what is refused leaves none begun
+    if after is not None and name not in known:
+        heir = succeeding(policy, store, after)
     try:
         experiment = store.create(name, settings)
     except ExperimentConflictError as error:
@@ -101,7 +103,7 @@ def begun(
     if experiment.head == 0 and after is None:
         begin(store, name, life)
     elif experiment.head == 0:
-        heir = succeeding(policy, store, str(after))
+        heir = heir or succeeding(policy, store, str(after))
         begin(store, name, heir.life, learned=heir.learned, left_out=heir.left_out)
 
 
@@ -192,8 +194,11 @@ class SharedPolicy:
         if timed and life.open.is_due(time.time()):  # perhaps: the store's clock decides
             self._groups.append([Entry(TIME_PASSED, "{}")])
             self._catch_up()
-        due = self.gate.alone(self._desk.due)
-        return sum(outcome.refused is None for outcome in self._append(due))
+        count = 0
+        while due := self.gate.alone(self._desk.due):
+            count += sum(outcome.refused is None for outcome in self._append(due))
+            self._catch_up()
+        return count
 
     def recommend(self, context: Context = (), *, within: Given | None = None) -> Array:
         """The best decision known now; explores nothing and changes nothing."""

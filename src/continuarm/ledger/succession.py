@@ -39,7 +39,8 @@ def succeeding(policy: Policy, store: Store, name: str) -> Heir:
     """A policy that has learned the payoffs of another experiment's ledger, in their order."""
     before = _beginning(store, name)
     rows = list(_rows(store, name, before.waiting.missing))
-    x, y = (np.array([row[k] for row in rows]).reshape(len(rows), -1) for k in (0, 1))
+    boxes = enumerate((before.context, before.decision))
+    x, y = (np.array([row[k] for row in rows]).reshape(len(rows), box.dim) for k, box in boxes)
     z = np.array([row[2] for row in rows])
     life = policy.life.copy()
     x = _matched(x, before.context, policy.context)

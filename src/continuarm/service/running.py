@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from continuarm.background import Task
 from continuarm.core.compiling import Array
 from continuarm.errors import ContinuarmError, StoreError, UnavailableError
-from continuarm.ledger.desk import Desk, Written
+from continuarm.ledger.desk import MOST_DUE, Desk, Written
 from continuarm.ledger.entries import TIME_PASSED
 from continuarm.ledger.log_learning import LogLearning
 from continuarm.ledger.replica import Replica
@@ -319,9 +319,10 @@ class Running:
 
     async def pass_time(self) -> None:
         """Give up on what is over its time to live, by the store's clock."""
-        written = self.gate.alone(self._over)
-        if written:
+        while written := self.gate.alone(self._over):
             await self._together.do(written)
+            if len(written) < MOST_DUE or self.replica.is_learning:
+                return
 
     def _over(self) -> list[Written]:
         """What is over its time; or that time has passed, where by our clock something may be."""

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
 
+from continuarm import checks
 from continuarm.errors import MissingExtraError, SettingsError
 from continuarm.service.listening import bound, is_loopback
 from continuarm.service.stopping import end_well, end_with
@@ -58,6 +59,8 @@ def serve(
     """
     if workers > 1 and store == ":memory:":
         raise SettingsError(f"a store in memory has one worker, but got {workers}")
+    checks.number("max-lag", max_lag)
+    checks.number("rate", rate)
     public = not is_loopback(host)
     with bound(host, port) as free:
         port = free.getsockname()[1]
