@@ -590,3 +590,21 @@ def test_settings_that_are_no_settings_are_a_conflict_in_words(settings: str) ->
     store.create("prices", settings)
     with pytest.raises(ExperimentConflictError, match="keeps its settings"):
         store.create("prices", '{"a": 1}')
+
+
+def test_a_link_may_name_a_store_which_is_private(tmp_path: Path) -> None:
+    (tmp_path / "link.db").symlink_to(tmp_path / "shop.db")
+    with closing(open_store(tmp_path / "link.db")) as store:
+        store.create("prices", "{}")
+        store.append("prices", [Entry("asked", "", opens="1")])
+    assert (tmp_path / "shop.db").stat().st_mode & 0o777 == 0o600
+    with closing(open_store(tmp_path / "shop.db")) as store:
+        assert store.experiment("prices").head == 1
+
+
+def test_a_snapshot_that_is_damaged_is_not_exported() -> None:
+    store = open_store(":memory:")
+    store.create("prices", "{}")
+    store.append("prices", [Entry("asked", "", opens="1")])
+    store.keep("prices", Snapshot(1, "1", "no digest of this", b"state"))
+    assert not any("snapshot" in line for line in written_lines(store, "prices"))

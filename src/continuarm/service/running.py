@@ -75,6 +75,7 @@ class Running:
         self._head = self.replica.position  # of the ledger, as far as is known
         self.current_at, self.is_closed = time.monotonic(), False
         self._appending, self._disk_is_quick = False, False
+        self._passing_at = 0.0  # when it may be said again that time has passed
         self._keeping, self._logs = Task("snapshots", name), Task("logs", name)
         self._seen: object = None  # of the store, when nothing was left to be folded
         self._helpers, self._are_own = helpers or Helpers(store), helpers is None
@@ -325,13 +326,19 @@ class Running:
                 return
 
     def _over(self) -> list[Written]:
-        """What is over its time; or that time has passed, where by our clock something may be."""
-        life = self.replica.life
-        timed = life.beginning.waiting.ttl_seconds is not None
+        """What is over its time; or that time has passed, where by our clock something may be.
+
+        Our clock may be ahead of the store's, so that is said twenty times in a time to live.
+        """
+        life, now = self.replica.life, time.monotonic()
+        seconds = life.beginning.waiting.ttl_seconds
         due = self.desk.due()
-        if timed and not due and life.open.is_due(time.time()):
-            return [Written(Entry(TIME_PASSED, "{}"))]
-        return due
+        if seconds is None or due or not life.open.is_due(time.time()):
+            return due
+        if now < self._passing_at:
+            return []
+        self._passing_at = now + seconds / 20.0
+        return [Written(Entry(TIME_PASSED, "{}"))]
 
     def recommend(self, context: Any, within: Any = None) -> Array:
         """The best decision known now."""

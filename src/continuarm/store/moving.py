@@ -24,7 +24,7 @@ def written_lines(store: Store, name: str) -> Iterator[str]:
     yield json.dumps({"continuarm": FORMAT, **experiment._asdict()})
     for kept in store.kept(name):
         snapshot = store.snapshot(name, *kept[:2])
-        if snapshot is not None and snapshot.position <= experiment.head:
+        if snapshot is not None and snapshot.position <= experiment.head and is_whole(snapshot):
             state = base64.b64encode(snapshot.state).decode()
             yield json.dumps({"snapshot": {**snapshot._asdict(), "state": state}})
     for record in store.kept_open(name):

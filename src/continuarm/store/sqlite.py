@@ -101,7 +101,7 @@ class SqliteDatabase:
     locking, is_near = "", True
 
     def __init__(self, path: str | os.PathLike[str], *, make: bool = True) -> None:
-        self.path = Path(path)
+        self.path = Path(os.path.realpath(path))  # beside which SQLite has its other files
         if not self.path.parent.is_dir():
             raise StoreError(f"the folder of a store must be there, but {self.path.parent} is not")
         if not make and not (self.path.exists() and self.path.stat().st_size):
