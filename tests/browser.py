@@ -53,12 +53,15 @@ class Tab:
     def __init__(self, page: Page, base: str) -> None:
         self.page, self.base = page, base
         self.errors: list[str] = []
+        self.refusals = False
         page.set_default_timeout(15_000)
         page.on("console", self._heard)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("request", self._requested)
 
     def _heard(self, message: ConsoleMessage) -> None:
+        if self.refusals and message.text.startswith(REFUSED):
+            return
         if message.type in ("error", "warning"):
             self.errors.append(message.text)
 
@@ -74,7 +77,8 @@ class Tab:
         return self.page
 
     def forgive_refusals(self) -> None:
-        """What the server was meant to refuse is no error."""
+        """The server was meant to refuse something: that is no error, also if it is heard late."""
+        self.refusals = True
         self.errors = [text for text in self.errors if not text.startswith(REFUSED)]
 
     def check_refused(self) -> None:
