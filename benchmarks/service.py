@@ -34,10 +34,14 @@ from continuarm.store import open_store
 from continuarm.table import Table
 from tests import postgresql
 
-CONNECTIONS, BATCH, BATCH_CONNECTIONS = 32, 100, 8
+CONNECTIONS, MANY_CONNECTIONS, BATCH, BATCH_CONNECTIONS = 32, 128, 100, 8
 ENOUGH = 60_000  # requests that are made before a measurement
 WARM, TURNS, WORKER_TURNS = 2000, 8, 3
-SHAPES = (("single", 1, CONNECTIONS), ("batches", BATCH, BATCH_CONNECTIONS))
+SHAPES = (
+    ("single", 1, CONNECTIONS),
+    ("single, many connections", 1, MANY_CONNECTIONS),
+    ("batches", BATCH, BATCH_CONNECTIONS),
+)
 HERE = "/v1/experiments/prices"
 CONTEXT: dict[str, Any] = {"low": [18, 0], "high": [90, 250_000], "names": ["age", "income"]}
 DECISION: dict[str, Any] = {"low": [1], "high": [9], "names": ["price"]}
@@ -261,19 +265,19 @@ def workers(seconds: float) -> str:
     rates = ("what", "workers", "decisions a second", "times one worker", "wanted", "")
     columns = (*rates, "server, µs each", "load, µs each")
     return f"""
-Decisions on SQLite, singly from {CONNECTIONS} connections and in batches of {BATCH} from
-{BATCH_CONNECTIONS}; workers share the file; medians of {WORKER_TURNS} rounds by turns. The last
-columns say how long a core works for one decision, all workers together. The load and both workers
-share this machine's two cores, so two workers can at most decide as often as two cores have room
-for both.
+Decisions on SQLite, singly from {CONNECTIONS} and from {MANY_CONNECTIONS} connections, and in
+batches of {BATCH} from {BATCH_CONNECTIONS}; workers share the file; medians of {WORKER_TURNS}
+rounds by turns. The last columns say how long a core works for one decision, all workers together.
+The load and both workers share this machine's two cores, so two workers can at most decide as
+often as two cores have room for both.
 
 {Table.of(columns, sorted(rows, key=lambda row: (str(row[0]), int(row[1])))).markdown()}
 
 Why two workers are not twice as fast: each folds the decisions of the other, too, and with half of
 the connections each has groups half as large, so that twice as many wait for the disk, one after
-the other. Where servers have more cores than the load leaves here, that wait remains, and that
-each decision is folded everywhere. More than one worker is also for what happens when one of them
-is busy or gone. For speed, send batches, or let
+the other. The more connections there are, the less that costs. Where servers have more cores than
+the load leaves here, that wait remains, and that each decision is folded everywhere. More than one
+worker is also for what happens when one of them is busy or gone. For speed, send batches, or let
 [experiments shard](deployment.md#a-million-decisions-a-second).
 """
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from continuarm.service import connections, http
-from continuarm.service.connections import Connection, Limits
+from continuarm.service.connections import Connection, Joined, Limits
 from continuarm.store import open_store
 from tests.service import PRICES, Server, served, until
 
@@ -202,3 +202,62 @@ def test_requests_before_bytes_that_are_none_leave_no_traceback(
                     assert b"400" in _answer(plain)
     until(lambda: client.get("/healthz").status_code == 200)
     assert [record.message for record in caplog.records if record.exc_info] == []
+
+
+class _Written:
+    """A transport that keeps what is written."""
+
+    def __init__(self) -> None:
+        self.pieces, self.is_closed = list[bytes](), False
+
+    def write(self, piece: bytes) -> None:
+        assert not self.is_closed
+        self.pieces.append(piece)
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+
+def test_head_and_body_of_an_answer_are_one_write() -> None:
+    plain = _Written()
+    joined = Joined(plain)  # type: ignore[arg-type]
+    joined.write(b"first")
+    joined.hold()
+    joined.write(b"head")
+    joined.write(b"body")
+    assert plain.pieces == [b"first"]
+    joined.release()
+    joined.release()
+    joined.write(b"next")
+    assert plain.pieces == [b"first", b"headbody", b"next"]
+
+
+def test_what_is_held_is_written_before_the_end() -> None:
+    plain = _Written()
+    joined = Joined(plain)  # type: ignore[arg-type]
+    joined.hold()
+    joined.write(b"head")
+    joined.close()
+    assert plain.pieces == [b"head"]
+    assert joined.is_closing()
+
+
+def test_a_server_writes_an_answer_at_once(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pieces = list[bytes]()
+    release = Joined.release
+
+    def noted(self: Joined) -> None:
+        pieces.append(b"".join(self._held))
+        release(self)
+
+    monkeypatch.setattr(Joined, "release", noted)
+    assert client.get("/healthz").status_code == 200
+    [answer] = [piece for piece in pieces if piece]
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200")
+    assert body

@@ -8,6 +8,7 @@ every connection, so that a request pays nothing for a clock.
 import asyncio
 import socket
 from collections import Counter
+from collections.abc import Callable
 from heapq import nlargest
 from itertools import count
 from typing import Any, ClassVar, NamedTuple
@@ -20,7 +21,9 @@ from uvicorn.server import ServerState
 from continuarm.background import Task
 from continuarm.service.messages import Refusal
 
-__all__ = ["LARGEST_BODY", "Connection", "Limits"]
+__all__ = ["JOINED", "LARGEST_BODY", "Connection", "Joined", "Limits"]
+
+JOINED = "continuarm.joined"  # an extension of ASGI: the transport of a request, as `Joined`
 
 LARGEST_BODY = 2**20  # bytes
 SWEEP = 1.0  # seconds between two looks at all connections
@@ -57,6 +60,34 @@ class Limits(NamedTuple):
     connections: int = 4000
 
 
+class Joined:
+    """A transport that can join what is written: each write of its own is a call of the system."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport, self._held = transport, list[Any]()
+        self._write, self.is_closing = transport.write, transport.is_closing
+        self.write: Callable[[Any], None] = self._write
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def hold(self) -> None:
+        """Write nothing until `release`."""
+        self.write = self._held.append
+
+    def release(self) -> None:
+        """Write what was held, at once."""
+        self.write = self._write
+        if self._held:
+            held, self._held = self._held, []
+            self._write(b"".join(held))
+
+    def close(self) -> None:
+        """See `asyncio.Transport`."""
+        self.release()
+        self._transport.close()
+
+
 class Connection(HttpToolsProtocol):
     """A connection that ends when its client takes too much or too long.
 
@@ -84,7 +115,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """See `asyncio.Protocol`."""
-        super().connection_made(transport)
+        super().connection_made(Joined(transport))  # type: ignore[arg-type]
         plain = transport.get_extra_info("socket")
         if plain is not None and plain.family != socket.AF_UNIX:
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNREAD)
@@ -139,6 +170,7 @@ class Connection(HttpToolsProtocol):
         """See `httptools`."""
         self._stage, self._most = BODY, self.limits.request_bytes
         if len(self.pipeline) < self.limits.pipelined:
+            self.scope["extensions"] = {JOINED: self.transport}  # type: ignore[dict-item]
             super().on_headers_complete()
             if not self.pipeline:
                 self._answered = self.cycle

@@ -11,7 +11,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from continuarm.errors import ContinuarmError
-from continuarm.service.connections import LARGEST_BODY
+from continuarm.service.connections import JOINED, LARGEST_BODY
 from continuarm.service.messages import Refusal, Request
 from continuarm.service.operations import Operation
 from continuarm.service.refusals import TooBusyError, TooLargeError, ending, refusal_of, status_of
@@ -44,6 +44,7 @@ Answered = Callable[[int, float], None]  # with this status, in so many millisec
 RAW = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 PLAIN = JSON.encode()
 RAW.append((b"content-type", PLAIN))
+NONE: dict[str, Any] = {}
 UNAUTHORISED = 401
 SLICE, MOST_LARGE = 2**18, 32  # bytes of an answer that are sent at once; larger answers
 SOON = 0.05  # seconds until lines of log are written
@@ -59,8 +60,15 @@ class _Answer(Response):
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """See `Response`."""
         start = {"type": "http.response.start", "status": self.status_code}
-        await send({**start, "headers": self.raw_headers})
-        await send({"type": "http.response.body", "body": self.body})
+        joined = scope.get("extensions", NONE).get(JOINED)
+        if joined is not None:
+            joined.hold()
+        try:
+            await send({**start, "headers": self.raw_headers})
+            await send({"type": "http.response.body", "body": self.body})
+        finally:
+            if joined is not None:
+                joined.release()
 
 
 def answered(message: Any, status: int = 200) -> Response:
