@@ -146,7 +146,7 @@ def test_a_second_try_with_a_key_gets_the_same_decision(store: Store) -> None:
         with pytest.raises(UnknownDecisionError, match="must have been handed out"):
             one.tell(unknown, 1.0)
     with pytest.raises(UnknownDecisionError, match="its number is needed"):
-        one.tell("7", 1.0)  # type: ignore[arg-type]
+        one.tell("7", 1.0)
     before = store.experiment("prices").head
     for wrong in (float("nan"), "much", None):
         with pytest.raises(InputError):

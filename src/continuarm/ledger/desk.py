@@ -22,7 +22,7 @@ from continuarm.errors import (
     StoreError,
     UnknownDecisionError,
 )
-from continuarm.ledger.entries import EXPIRED, entry_of, event_of, read_body, text_of
+from continuarm.ledger.entries import EXPIRED, entry_of, event_of, number_of, read_body, text_of
 from continuarm.ledger.replica import Replica
 from continuarm.live import events
 from continuarm.live.decision import Decision
@@ -181,10 +181,7 @@ class Desk:
                 raise UnknownDecisionError(
                     f"a decision of {name!r} is needed, but got {decision!r} of another"
                 )
-        whole = isinstance(id_, int | np.integer) and not isinstance(id_, bool)
-        if not whole or not 0 <= id_ < 2**128:
-            raise UnknownDecisionError(f"a Decision or its number is needed, but got {decision!r}")
-        return int(id_)
+        return number_of(id_)
 
     def forgotten(self, decision: Any) -> Written:
         """That it never will."""

@@ -6,12 +6,13 @@ random ones of the process that decided, and the n-th decision of it.
 
 import json
 import math
+import re
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from continuarm.errors import StoreError
+from continuarm.errors import StoreError, UnknownDecisionError
 from continuarm.live import events
 from continuarm.live.events import Asked, Event, Forgotten, Told
 from continuarm.store.records import Entry, Record
@@ -39,6 +40,7 @@ __all__ = [
     "event_of",
     "id_of",
     "lean_event_of",
+    "number_of",
     "offset_of",
     "read_body",
     "text_of",
@@ -62,6 +64,19 @@ def text_of(id_: int) -> str:
 def id_of(text: str) -> int:
     """The number that `text_of` wrote."""
     return int(text, 16)
+
+
+def number_of(given: Any) -> int:
+    """The number of a decision that a caller has given, as a number or as `text_of` wrote it."""
+    if isinstance(given, str) and re.fullmatch("[0-9a-f]{32}", given):
+        return id_of(given)
+    whole = isinstance(given, int | np.integer) and not isinstance(given, bool)
+    if not whole or not 0 <= given < 2**128:
+        raise UnknownDecisionError(
+            "a Decision or its number is needed, perhaps as 32 hexadecimal digits, "
+            f"but got {given!r}"
+        )
+    return int(given)
 
 
 def entry_of(event: Event, key: str | None = None, **more: Any) -> Entry:

@@ -167,15 +167,16 @@ class SharedPolicy:
         return [*self._desk.due(), self._desk.asked(point, within, key)]
 
     def tell(
-        self, decision: Decision | int, payoff: float, *, value: Context | None = None
+        self, decision: Decision | int | str, payoff: float, *, value: Context | None = None
     ) -> None:
         """Learn the payoff of a decision of any process, once; the same again changes nothing.
 
+        decision : or its number, or its id as the service says it, 32 hexadecimal digits.
         value : what was really done, if it was something else.
         """
         self._close(self._desk.told(decision, payoff, value))
 
-    def forget(self, decision: Decision | int) -> None:
+    def forget(self, decision: Decision | int | str) -> None:
         """A payoff will never come."""
         self._close(self._desk.forgotten(decision))
 
