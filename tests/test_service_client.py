@@ -2,20 +2,22 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from socket import SHUT_RDWR, SHUT_WR, socket
 from threading import Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
 import pytest
 
 import continuarm as ca
 from continuarm.errors import (
     AlreadyToldError,
     DeniedError,
+    ExperimentConflictError,
     InputError,
     SettingsError,
     UnavailableError,
@@ -172,14 +174,10 @@ def test_an_incumbent_may_follow_the_context_and_a_quick_service_is_not_replaced
         first, second = policy.ask(CUSTOMER), policy.ask(CUSTOMER)
         assert first.value.tolist() == second.value.tolist() == [3.0]
         assert first.id != second.id
-        with pytest.raises(UnavailableError):
-            policy.recommend(CUSTOMER)
     with ca.Client(str(service.base_url), "prices", incumbent=today, patience=5.0) as policy:
         assert policy.ask(CUSTOMER).id > 0
         with pytest.raises(InputError):
             policy.ask({"age": 7, "income": 1})
-    with pytest.raises(SettingsError, match="needs an `incumbent`"):
-        ca.Client(away, "prices", patience=1.0)
 
 
 def test_a_client_of_an_event_loop_answers_the_incumbent_too(service: httpx.Client) -> None:
@@ -203,3 +201,288 @@ def test_a_client_of_an_event_loop_answers_the_incumbent_too(service: httpx.Clie
         asyncio.run(visit(address))
     until(lambda: service.get(HERE).json()["counts"]["lost"] == before["lost"] + 4)
     assert service.get(HERE).json()["counts"]["open"] == before["open"]
+
+
+def counts_of(service: httpx.Client) -> Any:
+    return service.get(HERE).json()["counts"]
+
+
+class Clock:
+    """Time that passes only when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now, self.sleeps = 100.0, list[float]()
+        self.on_sleep: Callable[[], None] = lambda: None
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.sleeps.append(seconds)
+        self.now += seconds
+        self.on_sleep()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr("continuarm.client.trying.time", found)
+    monkeypatch.setattr("continuarm.client.clients.time", found)
+    return found
+
+
+def test_a_restart_of_some_seconds_is_outlasted_by_every_verb(
+    service: httpx.Client, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send, back_at = httpx.Client.request, 0.0
+
+    def request(self: httpx.Client, method: str, url: Any, **options: Any) -> httpx.Response:
+        if clock.now < back_at:
+            if clock.now < back_at - 5.0:
+                raise httpx.ConnectError("nobody listens")
+            return httpx.Response(503, json={"error": "unavailable", "message": "it starts"})
+        return send(self, method, url, **options)
+
+    with ca.Client(str(service.base_url), "prices") as policy:
+        monkeypatch.setattr(httpx.Client, "request", request)
+        decision = policy.ask(CUSTOMER)
+        verbs: list[Callable[[], Any]] = [
+            lambda: policy.ask(CUSTOMER),
+            lambda: policy.tell(decision, 1.0),
+            lambda: policy.recommend(CUSTOMER),
+            lambda: policy.ask_many([CUSTOMER]),
+        ]
+        for verb in verbs:
+            clock.sleeps, back_at = [], clock.now + 15.0
+            verb()
+            assert len({*clock.sleeps}) == len(clock.sleeps) > 10, "clients come one by one"
+            assert max(clock.sleeps) <= 1.0
+        back_at, began = clock.now + 1e9, clock.now
+        with pytest.raises(UnavailableError):
+            policy.tell(decision, 1.0)
+        assert 25.0 < clock.now - began <= 30.0
+
+
+def test_patience_is_how_long_a_request_is_tried_for(clock: Clock) -> None:
+    away = f"http://127.0.0.1:{free_port()}"
+    with ca.Client(away, "prices", patience=3.0) as policy, pytest.raises(UnavailableError):
+        policy.recommend(CUSTOMER)
+    assert 1.5 < sum(clock.sleeps) <= 3.0
+    with ca.Client(away, "prices", incumbent=[4.0]) as policy:
+        clock.sleeps.clear()
+        assert policy.ask(CUSTOMER).role == "incumbent"
+        assert sum(clock.sleeps) <= 0.2
+        clock.sleeps.clear()
+        with pytest.raises(UnavailableError):
+            policy.recommend(CUSTOMER)
+        assert sum(clock.sleeps) > 20.0, "there is nothing to fall back on"
+    with pytest.raises(SettingsError, match="patience"):
+        ca.Client(away, "prices", patience=0.0)
+
+
+def test_the_next_address_is_tried_at_once_and_kept(service: httpx.Client, clock: Clock) -> None:
+    away = f"http://127.0.0.1:{free_port()}"
+    with ca.Client([away, str(service.base_url)], "prices") as policy:
+        policy.tell(policy.ask(CUSTOMER), 1.0)
+        assert set(clock.sleeps) <= {0.0}
+        assert len(clock.sleeps) == 1, "the one that answers is asked first from then on"
+    for wrong in ("127.0.0.1:8080", [], ["http://127.0.0.1", "shop"]):
+        with pytest.raises(SettingsError, match="address"):
+            ca.Client(wrong, "prices")
+
+
+def test_one_address_that_hangs_leaves_time_for_the_next(service: httpx.Client) -> None:
+    options: dict[str, Any] = {"incumbent": [4.0], "patience": 60.0, "timeout": 0.3}
+
+    async def visit(addresses: list[str]) -> None:
+        async with ca.AsyncClient(addresses, "prices", **options) as policy:
+            assert (await policy.ask(CUSTOMER)).id > 0
+
+    with socket() as hanging:  # it takes connections, and answers nothing
+        hanging.bind(("127.0.0.1", 0))
+        hanging.listen(8)
+        addresses = [f"http://127.0.0.1:{hanging.getsockname()[1]}", str(service.base_url)]
+        with ca.Client(addresses, "prices", **options) as policy:
+            assert policy.ask(CUSTOMER).id > 0
+        asyncio.run(visit(addresses))
+
+
+class Customer(NamedTuple):
+    income: float
+    age: float
+
+
+FORMS = [
+    [37, 52_000],
+    (37, 52_000),
+    np.array([37.0, 52_000.0]),
+    Customer(52_000, 37),
+    pd.Series({"income": 52_000.0, "age": 37.0}),
+    pd.DataFrame({"age": [37.0], "income": [52_000.0]}),
+]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: type(form).__name__)
+def test_a_context_has_the_forms_that_a_policy_takes(service: httpx.Client, form: Any) -> None:
+    with ca.Client(str(service.base_url), "prices") as policy:
+        best = policy.recommend(CUSTOMER)
+        assert policy.recommend(form).tolist() == best.tolist()
+        assert policy.explain(form)["text"] == policy.explain(CUSTOMER)["text"]
+        asked = policy.ask(form)
+        assert sorted(asked.context.tolist()) == [37.0, 52_000.0]
+        policy.tell(asked, 1.0)
+
+    async def visit() -> None:
+        async with ca.AsyncClient(str(service.base_url), "prices") as policy:
+            assert (await policy.recommend(form)).tolist() == best.tolist()
+            assert "age 37" in (await policy.explain(form))["text"]
+
+    asyncio.run(visit())
+
+
+def test_contexts_of_a_batch_have_the_forms_that_a_policy_takes(service: httpx.Client) -> None:
+    columns = {"age": [20.0, 30.0], "income": [1e4, 2e4]}
+    rows = np.array(list(columns.values())).T
+    forms = [columns, pd.DataFrame(columns), rows, [Customer(1e4, 20), Customer(2e4, 30)]]
+    with ca.Client(str(service.base_url), "prices") as policy:
+        for form in forms:
+            many = policy.ask_many(form)
+            assert many.values.shape == (2, 1)
+            policy.tell_many(many, np.array([1.0, 2.0]), values=[[4.0], [5.0]])
+
+
+def test_limits_have_the_forms_that_a_policy_takes(service: httpx.Client) -> None:
+    forms: list[Any] = [
+        ca.Box([4.1], [4.2], names=["price"]),
+        ca.Box([4.1], [4.2]),
+        {"price": (4.1, 4.2)},
+        {"price": np.array([4.1, 4.2])},
+    ]
+    with ca.Client(str(service.base_url), "prices", incumbent=[4.0], patience=60.0) as policy:
+        for within in forms:
+            decision = policy.ask(CUSTOMER, within=within)
+            assert 4.1 <= decision.value[0] <= 4.2
+            policy.forget(decision)
+
+
+WRONG: list[tuple[str, Callable[[Any, Any, Any], Any]]] = [
+    ("within", lambda policy, one, many: policy.ask(CUSTOMER, within=([3.5], [4]))),
+    ("within", lambda policy, one, many: policy.ask(CUSTOMER, within={"price": 4.0})),
+    ("within", lambda policy, one, many: policy.ask(CUSTOMER, within={"price": (4.0, np.nan)})),
+    ("within", lambda policy, one, many: policy.ask(CUSTOMER, within={})),
+    ("context", lambda policy, one, many: policy.ask([37, np.nan])),
+    ("context", lambda policy, one, many: policy.recommend("young")),
+    ("contexts", lambda policy, one, many: policy.ask_many({"age": [1.0], "income": []})),
+    ("contexts", lambda policy, one, many: policy.ask_many(7)),
+    ("payoff", lambda policy, one, many: policy.tell(one, np.nan)),
+    ("payoff", lambda policy, one, many: policy.tell(one, "a lot")),
+    ("value", lambda policy, one, many: policy.tell(one, 1.0, value=[np.inf])),
+    ("payoffs", lambda policy, one, many: policy.tell_many(many, [1.0])),
+    ("payoffs", lambda policy, one, many: policy.tell_many(many, 1.0)),
+    ("payoffs", lambda policy, one, many: policy.tell_many(many, [1.0, np.nan])),
+    ("values", lambda policy, one, many: policy.tell_many(many, [1.0, 2.0], values=[[4.0]])),
+]
+
+
+@pytest.mark.parametrize(("field", "wrong"), WRONG)
+def test_what_is_wrong_is_refused_before_it_is_sent_and_names_its_field(
+    field: str, wrong: Callable[[Any, Any, Any], Any], clock: Clock
+) -> None:
+    one = ca.Decision(5, np.zeros(2), np.ones(1), ("price",))
+    many = ca.Decisions(np.array([5, 6]), np.zeros((2, 2)), np.ones((2, 1)))
+    with ca.Client(f"http://127.0.0.1:{free_port()}", "prices") as policy:
+        with pytest.raises(InputError) as refused:
+            wrong(policy, one, many)
+    assert refused.value.field == field
+    assert clock.sleeps == [], "nobody was asked"
+
+
+def test_a_list_of_another_length_is_refused(service: httpx.Client) -> None:
+    with ca.Client(str(service.base_url), "prices") as policy:
+        with pytest.raises(InputError, match="2 numbers are needed") as refused:
+            policy.recommend([37.0])
+        assert refused.value.field == "context"
+
+
+@pytest.mark.parametrize("given", [{"prize": 4.0}, [4.0, 5.0], lambda context: {"prize": 4.0}])
+def test_an_incumbent_that_is_no_decision_is_refused_at_the_first_contact(
+    service: httpx.Client, given: Any
+) -> None:
+    before = counts_of(service)
+    options: dict[str, Any] = {"incumbent": given, "patience": 60.0}
+
+    async def visit() -> None:
+        async with ca.AsyncClient(str(service.base_url), "prices", **options) as policy:
+            with pytest.raises(SettingsError, match=r"must be \['price'\], but got"):
+                await policy.ask(CUSTOMER)
+
+    with ca.Client(str(service.base_url), "prices", **options) as policy:
+        with pytest.raises(SettingsError, match=r"must be \['price'\], but got"):
+            policy.ask(CUSTOMER)
+        if not callable(given):
+            with pytest.raises(SettingsError, match="incumbent"):
+                policy.ask(CUSTOMER)
+    with ca.Client(str(service.base_url), "prices", **options) as policy:
+        with pytest.raises(SettingsError, match="incumbent"):
+            policy.recommend(CUSTOMER)
+    asyncio.run(visit())
+    until(lambda: counts_of(service)["open"] == before["open"])
+    assert counts_of(service)["decisions"] == before["decisions"] + 2
+
+
+def test_before_any_contact_an_incumbent_is_used_as_given(clock: Clock) -> None:
+    with ca.Client(f"http://127.0.0.1:{free_port()}", "p", incumbent={"prize": 4.0}) as policy:
+        assert policy.ask(CUSTOMER).as_dict() == {"prize": 4.0}
+    with pytest.raises(InputError) as refused:
+        ca.Client("http://127.0.0.1", "prices", incumbent={"price": np.nan})
+    assert refused.value.field == "incumbent"
+
+
+def test_an_id_of_http_is_taken_like_its_number(service: httpx.Client) -> None:
+    def asked() -> str:
+        id_ = service.post(f"{HERE}/decisions", json={"context": CUSTOMER}).json()["id"]
+        assert isinstance(id_, str)
+        return id_
+
+    with ca.Client(str(service.base_url), "prices") as policy:
+        before, ids = counts_of(service), [asked() for _ in range(5)]
+        policy.tell(ids[0], 1.0)
+        policy.tell(int(ids[0], 16), 1.0)
+        policy.forget(ids[1])
+        policy.tell_many(ids[2:4], [1.0, 2.0])
+        policy.tell(ids[4], 1.0)
+        until(lambda: counts_of(service)["payoffs"] == before["payoffs"] + 4)
+        assert counts_of(service)["lost"] == before["lost"] + 1
+        decision = policy.ask(CUSTOMER)
+        assert service.get(f"{HERE}/explain/{decision.id:032x}").status_code == 200
+        policy.forget(decision)
+        for wrong in ("4a17", ids[0].upper() + "Z", f"-{ids[0][1:]}"):
+            with pytest.raises(UnknownDecisionError, match="32 hexadecimal digits"):
+                policy.tell(wrong, 1.0)
+
+
+def test_a_shared_policy_takes_an_id_of_http() -> None:
+    policy = ca.SurfaceSampling(ca.Box([18.0], [90.0]), ca.Box([1.0], [9.0]), rng=1)
+    with closing(open_store(":memory:")) as store:
+        shared = ca.share(policy, store, "prices")
+        told, lost = shared.ask([20.0]), shared.ask([20.0])
+        shared.tell(f"{told.id:032x}", 1.0)
+        shared.forget(f"{lost.id:032x}")
+        stats = shared.policy().stats()
+        assert (stats.told, stats.forgotten, stats.open) == (1, 1, 0)
+
+
+def test_what_was_archived_is_opened_again_from_python() -> None:
+    with closing(open_store(":memory:")) as store, served(store) as client:
+        assert client.put(HERE, json=PRICES).status_code == 201
+        with ca.Client(str(client.base_url), "prices") as policy:
+            decision = policy.ask(CUSTOMER)
+            assert client.delete(HERE).status_code == 200
+            assert client.get(HERE).json()["archived"]
+            for verb in (lambda: policy.ask(CUSTOMER), lambda: policy.tell(decision, 1.0)):
+                with pytest.raises(ExperimentConflictError, match="archived"):
+                    verb()
+            assert client.put(HERE, json=PRICES).status_code == 409
+            store.archive("prices", False)
+            policy.tell(decision, 1.0)
+            policy.ask(CUSTOMER)

@@ -7,7 +7,8 @@ from typing import Any, Self
 
 from continuarm.client.core import Call, Talk
 from continuarm.client.incumbent import incumbent_of, is_own
-from continuarm.client.trying import Tries, answer_of, headers_of, httpx
+from continuarm.client.plain import plain_of, rows_of
+from continuarm.client.trying import Servers, Tries, answer_of, headers_of, httpx
 from continuarm.core.compiling import Array
 from continuarm.errors import ContinuarmError, UnavailableError
 from continuarm.live.decision import Decision, Decisions
@@ -22,7 +23,7 @@ class AsyncClient:
 
     def __init__(
         self,
-        address: str,
+        address: str | Sequence[str],
         experiment: str,
         *,
         token: str | None = None,
@@ -30,37 +31,58 @@ class AsyncClient:
         incumbent: Any = None,
         patience: float | None = None,
     ) -> None:
-        self._talk, self._timeout = Talk(experiment), timeout
-        self._incumbent = incumbent_of(incumbent, patience)
-        headers = headers_of(token)
-        self._http = httpx.AsyncClient(base_url=address, timeout=timeout, headers=headers)
+        self._talk, self._incumbent = Talk(experiment), incumbent_of(incumbent, patience)
+        self._servers = Servers(address, timeout, None if incumbent is not None else patience)
+        self._http = httpx.AsyncClient(timeout=timeout, headers=headers_of(token))
         self._unwanted, self._ending = set[asyncio.Task[None]](), asyncio.Event()
 
     async def call(self, call: Call, tries: Tries | None = None) -> dict[str, Any]:
         """Make a request, as often as it takes."""
-        tries = tries or Tries(self._timeout)
-        for k, timeout in enumerate(tries.timeouts()):
+        tries = self._servers.tries() if tries is None else tries
+        for address, timeout in tries.each():
             try:
-                return answer_of(await self._http.request(**call.options(timeout)))
+                return answer_of(await self._http.request(**call.options(address, timeout)))
             except (httpx.TransportError, UnavailableError) as error:
-                await asyncio.sleep(tries.pause(k, error))
+                await asyncio.sleep(tries.pause(address, error))
         raise AssertionError
+
+    async def _know(self, tries: Tries | None = None) -> None:
+        """Learn the names of the boxes, once."""
+        if not self._talk.is_known:
+            self._talk.know(await self.call(self._talk.experiment(), tries))
 
     async def ask(
         self, context: Any = (), *, within: Any = None, key: str | None = None
     ) -> Decision:
         """A decision for this context, when it is durable."""
-        call = self._talk.ask(context, within, key)
-        if self._incumbent is None:
-            return self._talk.decision(context, await self.call(call))
+        plain, today, call = plain_of(context, "context"), self._incumbent, None
+        if today is not None:
+            today.check()
+        tries = self._servers.tries(None if today is None else today.patience)
         try:
-            answer = await self.call(call, Tries(self._timeout, self._incumbent.patience))
+            if self._talk.has_no_names(within):
+                await self._know(tries)
+            call = self._talk.ask(plain, within, key)
+            answer = await self.call(call, tries)
         except UnavailableError:
-            task = asyncio.create_task(self._forget_unwanted(call))
-            self._unwanted.add(task)
-            task.add_done_callback(self._unwanted.discard)
-            return self._incumbent.decision(context)
-        return self._talk.decision(context, answer)
+            if today is None:
+                raise
+            if call is not None:
+                self._forget_later(call)
+            return today.decision(context, plain)
+        decision = self._talk.decision(plain, answer)
+        if today is not None:
+            try:
+                today.check_first(context, decision.names)
+            except Exception:
+                await self.call(self._talk.forget_answer(answer))  # nobody gets it
+                raise
+        return decision
+
+    def _forget_later(self, call: Call) -> None:
+        task = asyncio.create_task(self._forget_unwanted(call))
+        self._unwanted.add(task)
+        task.add_done_callback(self._unwanted.discard)
 
     async def _forget_unwanted(self, call: Call) -> None:
         """Forget the decision of a request that was not waited for, when the service answers."""
@@ -69,7 +91,9 @@ class AsyncClient:
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._ending.wait(), SOON)
             try:
-                await self.call(self._talk.forget_answer(await self.call(call)))
+                answer = await self.call(call, self._servers.few_tries())
+                forgotten = self._talk.forget_answer(answer)
+                await self.call(forgotten, self._servers.few_tries())
                 return
             except UnavailableError:
                 if is_last:
@@ -79,15 +103,18 @@ class AsyncClient:
 
     async def ask_many(self, contexts: Any) -> Decisions:
         """Decisions for contexts of shape `(n, dx)`; if one is refused, there is none."""
-        answers = [await self.call(call) for call in self._talk.ask_many(contexts)]
+        rows = rows_of(contexts, "contexts")
+        answers = [await self.call(call) for call in self._talk.ask_many(rows)]
         unwanted = list[str]()
         try:
-            return self._talk.decisions(contexts, answers, unwanted.extend)
+            return self._talk.decisions(rows, answers, unwanted.extend)
         finally:
             if unwanted:
                 await self.call(self._talk.forget_all(unwanted))
 
-    async def tell(self, decision: Decision | int, payoff: float, *, value: Any = None) -> None:
+    async def tell(
+        self, decision: Decision | int | str, payoff: float, *, value: Any = None
+    ) -> None:
         """Learn the payoff of a decision; the same again changes nothing."""
         if not is_own(decision):
             await self.call(self._talk.tell(decision, payoff, value))
@@ -99,18 +126,29 @@ class AsyncClient:
         calls = self._talk.tell_many(decisions, payoffs, values)
         self._talk.all_closed([await self.call(call) for call in calls])
 
-    async def forget(self, decision: Decision | int) -> None:
+    async def forget(self, decision: Decision | int | str) -> None:
         """A payoff will never come."""
         if not is_own(decision):
             await self.call(self._talk.forget(decision))
 
     async def recommend(self, context: Any = ()) -> Array:
         """The best decision known now."""
-        return self._talk.best(await self.call(self._talk.recommend(context)))
+        plain = plain_of(context, "context")
+        if self._talk.has_no_names(plain):
+            await self._know()
+        answer = await self.call(self._talk.recommend(plain))
+        if self._incumbent is not None:
+            self._incumbent.check_first(context, tuple(answer["decision"]))
+        return self._talk.best(answer)
 
     async def explain(self, what: Any = ()) -> dict[str, Any]:
         """Why a decision was made, or what is best for a context."""
-        return await self.call(self._talk.explain(what))
+        if isinstance(what, Decision):
+            return await self.call(self._talk.explain_decision(what))
+        plain = plain_of(what, "context")
+        if self._talk.has_no_names(plain):
+            await self._know()
+        return await self.call(self._talk.explain(plain))
 
     async def pause(self) -> None:
         """Let every decision be the incumbent's, for everybody, until `resume`."""

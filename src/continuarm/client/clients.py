@@ -8,7 +8,8 @@ from typing import Any, Self
 
 from continuarm.client.core import Call, Talk
 from continuarm.client.incumbent import incumbent_of, is_own
-from continuarm.client.trying import Tries, answer_of, headers_of, httpx
+from continuarm.client.plain import plain_of, rows_of
+from continuarm.client.trying import Servers, Tries, answer_of, headers_of, httpx
 from continuarm.core.compiling import Array
 from continuarm.errors import ContinuarmError, UnavailableError
 from continuarm.live.decision import Decision, Decisions
@@ -23,15 +24,19 @@ class Client:
 
     Parameters
     ----------
-    address : of the service, such as `http://127.0.0.1:8080`.
+    address : of the service, such as `http://127.0.0.1:8080`; or those of several servers on one
+        store. Where one does not answer, the next one is tried at once.
     experiment : its name.
     token : if the service needs one.
     timeout : seconds that one try may take.
     incumbent : what is done today, by name, in order, or a function of the context. Where the
         service does not answer in time, `ask` answers this itself. Its payoff is learned by
         nobody: `tell` does nothing with it. What the service may have decided meanwhile is
-        forgotten later, in the background.
-    patience : seconds that `ask` waits then, all its tries together; default 0.2.
+        forgotten later, in the background. One that is no decision of the experiment is refused
+        when the service has first answered one.
+    patience : seconds that a request is tried again for, all its tries together; default 30, or
+        one `timeout` if that is longer. With an `incumbent` it is how long `ask` waits before it
+        answers that, by default 0.2; other verbs have nothing to fall back on, and try for 30.
 
     Every `ask` has a key, the caller's or one of its own. So a try that was cut off is made again
     without harm. What the service refuses is raised as a policy would.
@@ -39,7 +44,7 @@ class Client:
 
     def __init__(
         self,
-        address: str,
+        address: str | Sequence[str],
         experiment: str,
         *,
         token: str | None = None,
@@ -47,39 +52,59 @@ class Client:
         incumbent: Any = None,
         patience: float | None = None,
     ) -> None:
-        self._talk, self._timeout = Talk(experiment), timeout
-        self._incumbent = incumbent_of(incumbent, patience)
-        self._http = httpx.Client(base_url=address, timeout=timeout, headers=headers_of(token))
+        self._talk, self._incumbent = Talk(experiment), incumbent_of(incumbent, patience)
+        self._servers = Servers(address, timeout, None if incumbent is not None else patience)
+        self._http = httpx.Client(timeout=timeout, headers=headers_of(token))
         self._unwanted = _Unwanted(self)
 
     def call(self, call: Call, tries: Tries | None = None) -> dict[str, Any]:
         """Make a request, as often as it takes."""
-        tries = tries or Tries(self._timeout)
-        for k, timeout in enumerate(tries.timeouts()):
+        tries = self._servers.tries() if tries is None else tries
+        for address, timeout in tries.each():
             try:
-                return answer_of(self._http.request(**call.options(timeout)))
+                return answer_of(self._http.request(**call.options(address, timeout)))
             except (httpx.TransportError, UnavailableError) as error:
-                time.sleep(tries.pause(k, error))
+                time.sleep(tries.pause(address, error))
         raise AssertionError
+
+    def _know(self, tries: Tries | None = None) -> None:
+        """Learn the names of the boxes, once."""
+        if not self._talk.is_known:
+            self._talk.know(self.call(self._talk.experiment(), tries))
 
     def ask(self, context: Any = (), *, within: Any = None, key: str | None = None) -> Decision:
         """A decision for this context, when it is durable."""
-        call = self._talk.ask(context, within, key)
-        if self._incumbent is None:
-            return self._talk.decision(context, self.call(call))
+        plain, today, call = plain_of(context, "context"), self._incumbent, None
+        if today is not None:
+            today.check()
+        tries = self._servers.tries(None if today is None else today.patience)
         try:
-            answer = self.call(call, Tries(self._timeout, self._incumbent.patience))
+            if self._talk.has_no_names(within):
+                self._know(tries)
+            call = self._talk.ask(plain, within, key)
+            answer = self.call(call, tries)
         except UnavailableError:
-            self._unwanted.add(call)
-            return self._incumbent.decision(context)
-        return self._talk.decision(context, answer)
+            if today is None:
+                raise
+            if call is not None:
+                self._unwanted.add(call)
+            return today.decision(context, plain)
+        decision = self._talk.decision(plain, answer)
+        if today is not None:
+            try:
+                today.check_first(context, decision.names)
+            except Exception:
+                self.call(self._talk.forget_answer(answer))  # nobody gets it
+                raise
+        return decision
 
     def ask_many(self, contexts: Any) -> Decisions:
         """Decisions for contexts of shape `(n, dx)`; if one is refused, there is none."""
-        calls = self._talk.ask_many(contexts)
-        return self._talk.decisions(contexts, [self.call(call) for call in calls], self._forget)
+        rows = rows_of(contexts, "contexts")
+        answers = [self.call(call) for call in self._talk.ask_many(rows)]
+        return self._talk.decisions(rows, answers, self._forget)
 
-    def tell(self, decision: Decision | int, payoff: float, *, value: Any = None) -> None:
+    def tell(self, decision: Decision | int | str, payoff: float, *, value: Any = None) -> None:
         """Learn the payoff of a decision; the same again changes nothing."""
         if not is_own(decision):
             self.call(self._talk.tell(decision, payoff, value))
@@ -91,7 +116,7 @@ class Client:
         calls = self._talk.tell_many(decisions, payoffs, values)
         self._talk.all_closed([self.call(call) for call in calls])
 
-    def forget(self, decision: Decision | int) -> None:
+    def forget(self, decision: Decision | int | str) -> None:
         """A payoff will never come."""
         if not is_own(decision):
             self.call(self._talk.forget(decision))
@@ -101,11 +126,22 @@ class Client:
 
     def recommend(self, context: Any = ()) -> Array:
         """The best decision known now."""
-        return self._talk.best(self.call(self._talk.recommend(context)))
+        plain = plain_of(context, "context")
+        if self._talk.has_no_names(plain):
+            self._know()
+        answer = self.call(self._talk.recommend(plain))
+        if self._incumbent is not None:
+            self._incumbent.check_first(context, tuple(answer["decision"]))
+        return self._talk.best(answer)
 
     def explain(self, what: Any = ()) -> dict[str, Any]:
         """Why a decision was made, or what is best for a context."""
-        return self.call(self._talk.explain(what))
+        if isinstance(what, Decision):
+            return self.call(self._talk.explain_decision(what))
+        plain = plain_of(what, "context")
+        if self._talk.has_no_names(plain):
+            self._know()
+        return self.call(self._talk.explain(plain))
 
     def pause(self) -> None:
         """Let every decision be the incumbent's, for everybody, until `resume`."""
@@ -128,7 +164,8 @@ class Client:
 
     def forget_unwanted(self, call: Call) -> None:
         """Forget the decision of a request that was not waited for, made by now or not."""
-        self.call(self._talk.forget_answer(self.call(call)))
+        answer = self.call(call, self._servers.few_tries())
+        self.call(self._talk.forget_answer(answer), self._servers.few_tries())
 
 
 class _Unwanted:

@@ -1,13 +1,12 @@
 """What a client answers itself where the service does not answer in time."""
 
-from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
 import numpy as np
 
 from continuarm import checks
-from continuarm.client.core import plain_of
+from continuarm.client.plain import Plain, array_of, plain_of
 from continuarm.errors import SettingsError
 from continuarm.live.decision import Decision
 
@@ -23,30 +22,56 @@ class Incumbent:
     """
 
     def __init__(self, given: Any, patience: float) -> None:
-        self._given = given
+        self._today = given if callable(given) else None
+        self._fixed: Plain = [] if callable(given) else plain_of(given, "incumbent")
         self.patience = checks.number("patience", patience)
-        self._numbers = count(1)
+        self._numbers, self._names = count(1), tuple[str, ...]()
 
-    def decision(self, context: Any) -> Decision:
+    def decision(self, given: Any, context: Plain) -> Decision:
         """The decision for a context; its number is below 0: the service knows nothing of it."""
-        plain = plain_of(self._given(context) if callable(self._given) else self._given)
-        by_name = plain if isinstance(plain, Mapping) else dict(enumerate(plain))
-        numbers = plain_of(context)
-        point = np.array(list(numbers.values()) if isinstance(numbers, dict) else numbers, float)
-        value, names = np.array(list(by_name.values()), float), tuple(map(str, by_name))
-        return Decision(-next(self._numbers), point, value, names, None, "incumbent")
+        plain = self._plain(given)
+        names = tuple(plain) if isinstance(plain, dict) else tuple(map(str, range(len(plain))))
+        if self._names:
+            names = self._names
+            plain = [plain[name] for name in names] if isinstance(plain, dict) else plain
+        value = array_of(plain)
+        return Decision(-next(self._numbers), array_of(context), value, names, None, "incumbent")
+
+    def _plain(self, given: Any) -> Plain:
+        """What is done today for a context, as far as it is known refused if it is none."""
+        found = self._fixed
+        if self._today is not None:
+            found = plain_of(self._today(given), "incumbent")
+        names = list(self._names)
+        fits = sorted(found) == sorted(names) if isinstance(found, dict) else True
+        if names and not (fits and len(found) == len(names)):
+            error = SettingsError(
+                f"the names of `incumbent` must be {names}, but got "
+                f"{list(found) if isinstance(found, dict) else found}"
+            )
+            error.field = "incumbent"
+            raise error
+        return found
+
+    def check(self) -> None:
+        """Refuse one that is known to be none of the experiment's decisions."""
+        if self._today is None:
+            self._plain(None)
+
+    def check_first(self, given: Any, names: tuple[str, ...]) -> None:
+        """The same, when the service has said for a context what the names are."""
+        if not self._names:
+            self._names = names
+            self._plain(given)
 
 
 def incumbent_of(given: Any, patience: float | None) -> Incumbent | None:
     """What a client was given; None: nothing."""
-    if given is None:
-        if patience is not None:
-            raise SettingsError(f"`patience` needs an `incumbent`, but got patience={patience!r}")
-        return None
-    return Incumbent(given, PATIENCE if patience is None else patience)
+    return None if given is None else Incumbent(given, PATIENCE if patience is None else patience)
 
 
 def is_own(decision: Any) -> bool:
     """Whether a decision is one that a client made itself."""
     id_ = decision.id if isinstance(decision, Decision) else decision
-    return isinstance(id_, int) and not isinstance(id_, bool) and id_ < 0
+    whole = isinstance(id_, int | np.integer) and not isinstance(id_, bool)
+    return whole and bool(id_ < 0)

@@ -1,45 +1,84 @@
-"""How often a request is tried, and for how long."""
+"""How often a request is tried, where, and for how long."""
 
+import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from continuarm import checks
 from continuarm.client.core import AWAY, refused
-from continuarm.errors import MissingExtraError, UnavailableError
+from continuarm.errors import MissingExtraError, SettingsError, UnavailableError
 
 try:
     import httpx
 except ImportError as error:
     raise MissingExtraError("a client needs httpx: pip install 'continuarm[client]'") from error
 
-__all__ = ["Tries", "answer_of", "headers_of", "httpx"]
+__all__ = ["Servers", "Tries", "answer_of", "headers_of", "httpx"]
 
-TRIES = 4
-PAUSE, LONGEST = 0.05, 5.0  # seconds before the second try; each further one waits twice as long
+PATIENCE = 30.0  # seconds
+FEW = 4  # rounds of tries where nobody waits for the answer
+PAUSE, LONGEST = 0.05, 1.0  # seconds after the first round; after each further one twice as long
+
+
+class Servers:
+    """The addresses of a service, and how long its clients wait.
+
+    timeout : seconds that one try may take. patience: seconds for all of a request's tries.
+    """
+
+    def __init__(
+        self, addresses: str | Sequence[str], timeout: float, patience: float | None
+    ) -> None:
+        given = [addresses] if isinstance(addresses, str) else list(addresses)
+        if not given or not all(str(one).startswith(("http://", "https://")) for one in given):
+            raise SettingsError(
+                "`address` must be such as http://127.0.0.1:8080, or a sequence of such, but got "
+                f"{addresses!r}"
+            )
+        self.addresses = [str(one).rstrip("/") for one in given]
+        self.timeout = checks.number("timeout", timeout)
+        default = max(PATIENCE, self.timeout)
+        self.patience = default if patience is None else checks.number("patience", patience)
+        self.first = 0  # which one is tried first: that of the last answer
+
+    def tries(self, patience: float | None = None) -> "Tries":
+        """The tries of a request."""
+        return Tries(self, self.patience if patience is None else patience)
+
+    def few_tries(self) -> "Tries":
+        """Those of one that nobody waits for, and that is made again later."""
+        return Tries(self, self.patience, FEW)
 
 
 class Tries:
-    """The tries of one request.
+    """The tries of one request, all together within the patience."""
 
-    timeout : seconds that one try may take. patience: seconds for all of them.
-    """
+    def __init__(self, servers: Servers, patience: float, rounds: int | None = None) -> None:
+        self._servers, self._rounds = servers, rounds
+        self._until = time.monotonic() + patience
+        self._count = 0
 
-    def __init__(self, timeout: float, patience: float | None = None, most: int = TRIES) -> None:
-        self._timeout, self._most = timeout, most
-        self._until = None if patience is None else time.monotonic() + patience
-
-    def timeouts(self) -> Iterator[float]:
-        """How long each try may take; the last one's error is final."""
-        for _ in range(self._most):
-            yield max(min(self._timeout, self._left()), 1e-3)
+    def each(self) -> Iterator[tuple[str, float]]:
+        """Where each try is made, and how long it may take."""
+        servers, self._count = self._servers, 0
+        number = len(servers.addresses)
+        while True:
+            share = self._left() / (number - self._count % number)  # one that hangs leaves some
+            yield servers.addresses[servers.first], max(min(servers.timeout, share), 1e-3)
 
     def _left(self) -> float:
-        return self._timeout if self._until is None else self._until - time.monotonic()
+        return self._until - time.monotonic()
 
-    def pause(self, k: int, error: Exception) -> float:
-        """Seconds to wait after the k-th try; raises what is final."""
-        pause: float = min(PAUSE * 2**k, LONGEST)
-        if k == self._most - 1 or (self._until is not None and pause >= self._left()):
+    def pause(self, address: str, error: Exception) -> float:
+        """Seconds to wait after a try that failed, none before all have; raises what is final."""
+        servers, self._count = self._servers, self._count + 1
+        number = len(servers.addresses)
+        servers.first = (servers.addresses.index(address) + 1) % number
+        rounds, tried = divmod(self._count, number)
+        pause = 0.0 if tried else min(PAUSE * 2.0 ** (rounds - 1), LONGEST)
+        pause *= random.uniform(0.5, 1.0)  # clients that failed together come again one by one
+        if rounds == self._rounds or pause >= self._left():
             raise _away(error) from error
         return pause
 
