@@ -211,7 +211,7 @@ def test_a_learner_with_a_policy_from_it_takes_three_files(tmp_path: Path) -> No
     imported = "from continuarm.core.learners.wandering import Wandering\n"
     mark = "from continuarm.core.partitions.evidence_tree"
     given = given.replace(mark, imported + mark)
-    last = "        ResponseSurface,\n"
+    last = "        SmoothSurface,\n"
     registry.write_text(given.replace(last, f"{last}        Wandering,\n"))
     with (package / "live" / "named" / "__init__.py").open("a") as named:
         named.write(CONSTRUCTOR)

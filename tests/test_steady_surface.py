@@ -9,9 +9,10 @@ import pytest
 import continuarm as ca
 from continuarm.core.compiling import Array
 from continuarm.core.learners import response_surface as rs
+from continuarm.core.learners.exploration import SURE
 from continuarm.core.learners.response_surface import ResponseSurface, ResponseSurfaceConfig
 from continuarm.core.learners.surface import deciding, far_payoffs, layout, noise
-from continuarm.core.learners.surface.centre import SURE, fill_gates, highest, least_trust
+from continuarm.core.learners.surface.centre import fill_gates, highest, least_trust
 from continuarm.core.learners.surface.explaining import dense
 from continuarm.core.learners.surface.features import at_context
 from continuarm.core.learners.surface.triangle import draw, forget_level, gate_of

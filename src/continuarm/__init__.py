@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from continuarm.core.learners.grid_ucb import GridUCB as GridUCB
     from continuarm.core.learners.kiefer_wolfowitz import KieferWolfowitz as KieferWolfowitz
     from continuarm.core.learners.response_surface import ResponseSurface as ResponseSurface
+    from continuarm.core.learners.smooth_surface import SmoothSurface as SmoothSurface
     from continuarm.core.partitions.evidence_tree import EvidenceTree as EvidenceTree
     from continuarm.core.partitions.grid import Grid as Grid
     from continuarm.core.partitions.tree import Tree as Tree
@@ -97,6 +98,7 @@ _HOME = {
     "Problem": "problems",
     "Reader": "live.reader",
     "ResponseSurface": "core.learners.response_surface",
+    "SmoothSurface": "core.learners.smooth_surface",
     "Result": "lab.result",
     "RobbinsMonro": "live.named",
     "SharedPolicy": "ledger",

@@ -8,6 +8,7 @@ import math
 from continuarm.core.compiling import Array, compiled, compiled_large, copy_into, fill
 from continuarm.core.guards import climb_in, limits
 from continuarm.core.learners.boxed_peak import peak
+from continuarm.core.learners.exploration import surest
 from continuarm.core.learners.surface.features import legendre
 from continuarm.core.learners.surface.layout import (
     DEGREES,
@@ -26,10 +27,8 @@ from continuarm.core.request import Region, Request
 
 __all__ = ["centre", "fill_gates", "fill_tried", "fill_way", "highest", "least_trust"]
 
-STEPS = 64  # between the start and the peak
 PER_DIMENSION = 0.5
 MANY = 4  # context dimensions, from which each has a gate of its own
-SURE = 2.0  # times z: where even so the peak is better than the start, it is the centre
 
 
 @compiled_large
@@ -159,7 +158,7 @@ def centre(
         gain += mean[k] * a[k]
         bend += mean[k] * b[k]
     aa, ab, bb = spread(cfg, row, gates, a, b)
-    t = _surest(gain, bend, least_trust(cfg, row), aa, ab, bb)
+    t = surest(gain, bend, least_trust(cfg, row), aa, ab, bb)
     for j in range(dy):
         c[j] += t * (best[j] - c[j])
 
@@ -197,18 +196,3 @@ def fill_way(
             for j in range(dy):
                 a[k], b[k] = factor * a[first + j], 0.0
                 k += 1
-
-
-@compiled
-def _surest(gain: float, bend: float, trust: float, aa: float, ab: float, bb: float) -> float:
-    """Where between 0 and 1 the lower bound of what is gained is highest; 1, if that is sure."""
-    if gain + bend > SURE * trust * math.sqrt(max(aa + 2.0 * ab + bb, 0.0)):
-        return 1.0
-    best = at = 0.0
-    for step in range(1, STEPS + 1):
-        t = step / STEPS
-        error = math.sqrt(max(aa + t * (2.0 * ab + t * bb), 0.0))
-        bound = t * (gain + t * bend - trust * error)
-        if bound > best:
-            best, at = bound, t
-    return at

@@ -6,7 +6,8 @@ Legend: v = 2y - 1 the decision in [-1, 1]^dy, ξ standard normal numbers.
 import math
 
 from continuarm.core.compiling import Array, compiled, compiled_large, copy_into, fill
-from continuarm.core.guards import limits, settle, settle_unit
+from continuarm.core.guards import limits, settle
+from continuarm.core.learners.exploration import decide_evenly, happens, uniform
 from continuarm.core.learners.surface.centre import centre, fill_gates, fill_tried, highest
 from continuarm.core.learners.surface.features import at_context
 from continuarm.core.learners.surface.layout import (
@@ -30,16 +31,9 @@ EXPLORED, AT_MOST = 10.0, 0.2  # decisions, and their share, that are uniform wi
 
 
 @compiled
-def _uniform(xi: float, low: float, high: float) -> float:
-    """A uniform number, from a standard normal one."""
-    return 0.5 * (low + high) + 0.5 * (high - low) * math.erf(xi / math.sqrt(2.0))
-
-
-@compiled
 def explores(row: Array, xi: float) -> bool:
-    """Whether this decision is uniform within reach (eq. 14); ξ is far out as often."""
-    chance = min(EXPLORED / max(row[SINCE], 1.0), AT_MOST)
-    return bool(math.erfc(abs(xi) / math.sqrt(2.0)) < chance)
+    """Whether this decision is uniform within reach (eq. 14)."""
+    return bool(happens(min(EXPLORED / max(row[SINCE], 1.0), AT_MOST), xi))
 
 
 @compiled
@@ -47,19 +41,8 @@ def decide_early(
     cfg: ResponseSurfaceConfig, row: Array, request: Request, work: Array, y: Array
 ) -> None:
     """Uniform within reach of the start; without a reach in the middle of the box."""
-    dy, region, low, high = cfg.dy, request.region, request.region.low, request.region.high
-    lowest, highest = work[:dy], work[dy : 2 * dy]
     side = cfg.middle if row[KNOWN] < size(cfg) + 3 else 1.0
-    for j in range(dy):
-        middle, half = 0.5 * (low[j] + high[j]), side * (0.5 * (high[j] - low[j]))
-        bottom, top = middle - half, middle + half
-        if cfg.reach > 0.0:
-            start = min(max(request.start[j], low[j]), high[j])
-            bottom = max(low[j], start - request.reach[j])
-            top = min(high[j], start + request.reach[j])
-        lowest[j], highest[j] = bottom, top
-        y[j] = _uniform(request.xi[j], bottom, top)
-    settle_unit(region.guard, region, lowest, highest, request.start, work[2 * dy :], y)
+    decide_evenly(request, cfg.reach > 0.0, side, work, y)
 
 
 @compiled_large
@@ -90,7 +73,7 @@ def decide_by_draw(
     evenly = cfg.reach > 0.0 and explores(row, request.xi[0])
     if evenly:
         for j in range(dy):
-            y[j] = _uniform(request.xi[1 + j], low[j], high[j])
+            y[j] = uniform(request.xi[1 + j], low[j], high[j])
     elif not highest(cfg, drawn[first:], Region(low, high, False, region.guard), rest, y):
         evenly = True
         copy_into(y, c)

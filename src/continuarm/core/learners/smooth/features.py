@@ -1,0 +1,82 @@
+"""φ(u, v): what the payoff is taken to be linear in (eq. 1)."""
+
+from continuarm.core.compiling import Array, compiled, compiled_large, fill
+from continuarm.core.learners.smooth.layout import SmoothSurfaceConfig, column_at, function_at
+
+__all__ = ["at_context", "fill_columns", "fill_features", "fill_functions", "fill_way"]
+
+
+@compiled_large
+def fill_functions(cfg: SmoothSurfaceConfig, u: Array, powers: Array, out: Array) -> None:
+    """The functions of the context; `powers` is room for the polynomials P_k(u_i)."""
+    n = cfg.degree + 1
+    for i in range(cfg.dx):
+        powers[i * n] = 1.0
+        if n > 1:
+            powers[i * n + 1] = u[i]
+        for k in range(1, n - 1):
+            before, now = powers[i * n + k - 1], powers[i * n + k]
+            powers[i * n + k + 1] = ((2 * k + 1) * u[i] * now - k * before) / (k + 1)
+    for f in range(cfg.functions):
+        k = function_at(cfg, f)
+        one, two = int(cfg.table[k + 1]), int(cfg.table[k + 3])
+        out[f] = 1.0
+        if one > 0:
+            out[f] = powers[int(cfg.table[k]) * n + one]
+        if two > 0:
+            out[f] *= powers[int(cfg.table[k + 2]) * n + two]
+
+
+@compiled
+def fill_features(cfg: SmoothSurfaceConfig, y: Array, out: Array) -> None:
+    """1, v, ½v_j², and row by row v_j v_l."""
+    dy = cfg.dy
+    out[0] = 1.0
+    for j in range(dy):
+        v = 2.0 * y[j] - 1.0
+        out[1 + j], out[1 + dy + j] = v, 0.5 * v * v
+    k = 1 + 2 * dy
+    if cfg.features > k:
+        for j in range(dy):
+            for other in range(j + 1, dy):
+                out[k] = out[1 + j] * out[1 + other]
+                k += 1
+
+
+@compiled
+def fill_way(cfg: SmoothSurfaceConfig, start: Array, best: Array, a: Array, b: Array) -> None:
+    """The features at v0 + t(v̂ - v0) less those at v0 are ta + t²b."""
+    dy = cfg.dy
+    a[0], b[0] = 0.0, 0.0
+    for j in range(dy):
+        way = best[j] - start[j]
+        a[1 + j], b[1 + j] = way, 0.0
+        a[1 + dy + j], b[1 + dy + j] = start[j] * way, 0.5 * way * way
+    k = 1 + 2 * dy
+    if cfg.features > k:
+        for j in range(dy):
+            for other in range(j + 1, dy):
+                way, beside = best[j] - start[j], best[other] - start[other]
+                a[k], b[k] = start[j] * beside + start[other] * way, way * beside
+                k += 1
+
+
+@compiled
+def fill_columns(
+    cfg: SmoothSurfaceConfig, functions: Array, features: Array, scale: float, out: Array
+) -> None:
+    """φ times `scale`, as many columns as there is room for."""
+    k = column_at(cfg, 0)
+    for i in range(out.shape[0]):
+        out[i] = scale * functions[int(cfg.table[k])] * features[int(cfg.table[k + 1])]
+        k += 2
+
+
+@compiled
+def at_context(cfg: SmoothSurfaceConfig, functions: Array, theta: Array, out: Array) -> None:
+    """What the coefficients are for one context, by feature of the decision."""
+    fill(out, 0.0)
+    k = column_at(cfg, 0)
+    for i in range(theta.shape[0]):
+        out[int(cfg.table[k + 1])] += theta[i] * functions[int(cfg.table[k])]
+        k += 2
