@@ -153,9 +153,11 @@ class Endpoint:
         began, body, op = time.perf_counter(), None, self._op
         request, headers = HttpRequest(scope, receive), scope["headers"]
         try:
-            self._door.let_in(headers, op.scope)
+            seen = self._door.let_in(headers, op.scope)
             if not (self._looks or (self._bare and _is_empty(headers))):
-                body = self._decode(await _content(headers, receive))
+                content = await _content(headers, receive)
+                self._door.let_on(headers, op.scope, seen)  # a token may be revoked meanwhile
+                body = self._decode(content)
             response: Response = await op.handler(request, body)
         except (ContinuarmError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             response = refused(error)
