@@ -65,8 +65,10 @@ class Joined:
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport, self._held = transport, list[Any]()
-        self._write, self.is_closing = transport.write, transport.is_closing
-        self.write: Callable[[Any], None] = self._write
+        self.is_closing = transport.is_closing
+        self._write: Callable[[Any], None]
+        self.write: Callable[[Any], None]
+        self._write = self.write = transport.write
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
@@ -86,6 +88,16 @@ class Joined:
         """See `asyncio.Transport`."""
         self.release()
         self._transport.close()
+
+    def write_eof(self) -> None:
+        """See `asyncio.Transport`; what is written or released later reaches nobody."""
+        self.release()
+        self._transport.write_eof()
+        self.write = self._write = _lose
+
+
+def _lose(piece: Any) -> None:
+    """Write nothing."""
 
 
 class Connection(HttpToolsProtocol):
