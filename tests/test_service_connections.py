@@ -316,3 +316,29 @@ def test_the_head_of_a_stream_ends(client: httpx.Client) -> None:
     assert (answer.status_code, answer.content) == (200, b"")
     assert answer.headers["content-type"].startswith("text/event-stream")
     assert client.head("/v1/experiments/none/stream", timeout=30.0).status_code == 404
+
+
+@pytest.mark.parametrize("size", [1, 2**16], ids=["byte by byte", "at once"])
+def test_offers_of_another_protocol_are_ignored(
+    client: httpx.Client, caplog: pytest.LogCaptureFixture, size: int
+) -> None:
+    logging.getLogger("uvicorn.error").addHandler(caplog.handler)
+    there = f"/v1/experiments/offers-{size}"
+    assert client.put(there, json=PRICES).status_code == 201
+    offer = b"connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n"
+    body = b'{"context": {"age": 37, "income": 52000}}'
+    ask = f"POST {there}/decisions?a=b HTTP/1.1\r\nhost: localhost\r\n".encode() + JSON
+    whole = ask + offer + b"content-length: %d\r\n\r\n" % len(body) + body
+    chunks = ask + offer + b"transfer-encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n"
+    look = SMALL.replace(b"\r\n\r\n", b"\r\n" + offer + b"\r\n")
+    last = SMALL.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n")
+    said = whole + look + SMALL + chunks % (len(body), body) + whole + last
+    with closing(_connected(client)) as plain:
+        for first in range(0, len(said), size):
+            plain.sendall(said[first : first + size])
+        found = _answer(plain)
+    parts = found.split(b"HTTP/1.1 200")[1:]
+    order = [b"alive" in part for part in parts]
+    assert order == [False, True, True, False, False, True], found
+    assert all(b'"decision"' in part or b"alive" in part for part in parts)
+    assert not [record for record in caplog.records if "upgrade" in record.message]
