@@ -1,5 +1,6 @@
 """What a client sends without end, or never ends, or never reads, costs others nothing."""
 
+import asyncio
 import logging
 import os
 import socket
@@ -217,6 +218,9 @@ class _Written:
     def close(self) -> None:
         self.is_closed = True
 
+    def write_eof(self) -> None:
+        self.close()
+
     def is_closing(self) -> bool:
         return self.is_closed
 
@@ -235,14 +239,56 @@ def test_head_and_body_of_an_answer_are_one_write() -> None:
     assert plain.pieces == [b"first", b"headbody", b"next"]
 
 
-def test_what_is_held_is_written_before_the_end() -> None:
+@pytest.mark.parametrize("end", ["close", "write_eof"])
+def test_what_is_held_is_written_before_the_end(end: str) -> None:
     plain = _Written()
     joined = Joined(plain)  # type: ignore[arg-type]
     joined.hold()
     joined.write(b"head")
-    joined.close()
+    getattr(joined, end)()
     assert plain.pieces == [b"head"]
     assert joined.is_closing()
+    joined.release()
+
+
+def test_what_is_written_after_the_end_of_what_is_said_reaches_nobody() -> None:
+    plain = _Written()
+    joined = Joined(plain)  # type: ignore[arg-type]
+    joined.hold()
+    joined.write_eof()
+    joined.write(b"late")
+    joined.hold()
+    joined.write(b"later")
+    joined.release()
+    assert plain.pieces == []
+
+
+def test_a_refusal_is_said_while_an_answer_waits_for_its_client(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    logging.getLogger("uvicorn.error").addHandler(caplog.handler)
+    held, hold, make = list[Joined](), Joined.hold, Connection.connection_made
+
+    def noted(self: Connection, transport: asyncio.Transport) -> None:
+        make(self, transport)
+        self.pause_writing()  # as if its client had not read for long
+
+    def noted_hold(self: Joined) -> None:
+        hold(self)
+        held.append(self)
+
+    monkeypatch.setattr(Connection, "connection_made", noted)
+    monkeypatch.setattr(Joined, "hold", noted_hold)
+    with closing(_connected(client)) as plain:
+        plain.sendall(CHUNKED.replace(b"application/json", b"text/plain"))  # answered with 400
+        until(lambda: held)
+        with suppress(ConnectionError):
+            for _ in range(200):
+                plain.sendall(b"1;" + b"x" * 2**14 + b"\r\n1\r\n")
+        found = _answer(plain)
+    assert found.startswith(b"HTTP/1.1 413")
+    assert found.count(b"HTTP/1.1") == 1
+    assert [record.message for record in caplog.records if record.exc_info] == []
 
 
 def test_a_server_writes_an_answer_at_once(
@@ -261,3 +307,38 @@ def test_a_server_writes_an_answer_at_once(
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200")
     assert body
+
+
+def test_the_head_of_a_stream_ends(client: httpx.Client) -> None:
+    there = "/v1/experiments/heads"
+    assert client.put(there, json=PRICES).status_code == 201
+    answer = client.head(f"{there}/stream", timeout=30.0)
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert client.head("/v1/experiments/none/stream", timeout=30.0).status_code == 404
+
+
+@pytest.mark.parametrize("size", [1, 2**16], ids=["byte by byte", "at once"])
+def test_offers_of_another_protocol_are_ignored(
+    client: httpx.Client, caplog: pytest.LogCaptureFixture, size: int
+) -> None:
+    logging.getLogger("uvicorn.error").addHandler(caplog.handler)
+    there = f"/v1/experiments/offers-{size}"
+    assert client.put(there, json=PRICES).status_code == 201
+    offer = b"connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n"
+    body = b'{"context": {"age": 37, "income": 52000}}'
+    ask = f"POST {there}/decisions?a=b HTTP/1.1\r\nhost: localhost\r\n".encode() + JSON
+    whole = ask + offer + b"content-length: %d\r\n\r\n" % len(body) + body
+    chunks = ask + offer + b"transfer-encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n"
+    look = SMALL.replace(b"\r\n\r\n", b"\r\n" + offer + b"\r\n")
+    last = SMALL.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n")
+    said = whole + look + SMALL + chunks % (len(body), body) + whole + last
+    with closing(_connected(client)) as plain:
+        for first in range(0, len(said), size):
+            plain.sendall(said[first : first + size])
+        found = _answer(plain)
+    parts = found.split(b"HTTP/1.1 200")[1:]
+    order = [b"alive" in part for part in parts]
+    assert order == [False, True, True, False, False, True], found
+    assert all(b'"decision"' in part or b"alive" in part for part in parts)
+    assert not [record for record in caplog.records if "upgrade" in record.message]

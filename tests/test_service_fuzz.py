@@ -52,6 +52,12 @@ BODIES = [
     b'{"context": {"low": [], "high": []}, "decision": {"low": [], "high": []}}',
     b'{"context": {"low": [1e308], "high": [-1e308]}, "decision": {"low": [0], "high": [1]}}',
 ]
+NESTED = b'{"context": {"low": [0], "high": [1]}, "decision": {"low": [0], "high": [1]}, '
+BODIES += [
+    NESTED + b'"options": {"start": ' + b"[" * deep + b"]" * deep + b"}}"
+    for deep in (25, 400, *range(900, 1000, 5), 1200, 200_000)
+]
+BODIES += [NESTED + b'"options": ' + b'{"start":' * 1200 + b"1" + b"}" * 1201]
 VERBS = ["decisions", "payoffs", "forget", "log"]
 
 

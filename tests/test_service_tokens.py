@@ -1,10 +1,14 @@
 """Whether a store needs tokens is its own state: a server that may be reached never opens."""
 
+import json
+import socket
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -12,7 +16,7 @@ import pytest
 from continuarm.service import tokens
 from continuarm.service.tokens import issue
 from continuarm.store import open_store
-from tests.service import Server, served, until
+from tests.service import CUSTOMER, HERE, PRICES, Server, served, until
 
 ALL = "/v1/experiments"
 
@@ -77,3 +81,35 @@ def test_nobody_is_let_in_while_the_tokens_cannot_be_read(
             assert 'continuarm_background_errors_total{task="tokens"} 0\n' not in said
             (tmp_path / "away").rename(path)
             until(lambda: _status(client, token) == 200)
+
+
+def test_a_token_that_is_revoked_before_the_body_has_come_does_nothing(tmp_path: Path) -> None:
+    with closing(open_store(tmp_path / "shop.db")) as store:
+        boss, thief = (_bearer(issue(store, name, "admin")) for name in ("boss", "thief"))
+        with served(store) as client:
+            assert client.put(HERE, json=PRICES, headers=boss).status_code == 201
+            with _begun(client, "POST", f"{HERE}/decisions", {"context": CUSTOMER}, thief) as ask:
+                with _begun(client, "PUT", f"{ALL}/stolen", PRICES, thief) as make:
+                    store.revoke_token("thief")
+                    until(lambda: client.get(ALL, headers=thief).status_code == 401)
+                    for plain in (ask, make):
+                        plain.sendall(b"}")
+                        assert plain.recv(2**16).startswith(b"HTTP/1.1 401")
+            assert client.get(f"{ALL}/stolen", headers=boss).status_code == 404
+            assert client.get(HERE, headers=boss).json()["counts"]["decisions"] == 0
+
+
+@contextmanager
+def _begun(
+    client: httpx.Client, method: str, path: str, body: Any, headers: dict[str, str]
+) -> Iterator[socket.socket]:
+    """A request that is let in, and lacks the last byte of its body."""
+    content = json.dumps(body).encode()
+    said = {"host": "localhost", "content-type": "application/json", **headers}
+    said |= {"content-length": str(len(content)), "expect": "100-continue"}
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in said.items())]
+    with socket.create_connection((client.base_url.host, client.base_url.port), 30.0) as plain:
+        plain.sendall("\r\n".join([*lines, "\r\n"]).encode())
+        assert plain.recv(2**16).startswith(b"HTTP/1.1 100"), "its body is waited for"
+        plain.sendall(content[:-1])
+        yield plain

@@ -20,6 +20,7 @@ from uvicorn.server import ServerState
 
 from continuarm.background import Task
 from continuarm.service.messages import Refusal
+from continuarm.service.upgrades import Parser
 
 __all__ = ["JOINED", "LARGEST_BODY", "Connection", "Joined", "Limits"]
 
@@ -65,8 +66,10 @@ class Joined:
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport, self._held = transport, list[Any]()
-        self._write, self.is_closing = transport.write, transport.is_closing
-        self.write: Callable[[Any], None] = self._write
+        self.is_closing = transport.is_closing
+        self._write: Callable[[Any], None]
+        self.write: Callable[[Any], None]
+        self._write = self.write = transport.write
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
@@ -87,6 +90,16 @@ class Joined:
         self.release()
         self._transport.close()
 
+    def write_eof(self) -> None:
+        """See `asyncio.Transport`; what is written or released later reaches nobody."""
+        self.release()
+        self._transport.write_eof()
+        self.write = self._write = _lose
+
+
+def _lose(piece: Any) -> None:
+    """Write nothing."""
+
 
 class Connection(HttpToolsProtocol):
     """A connection that ends when its client takes too much or too long.
@@ -97,12 +110,14 @@ class Connection(HttpToolsProtocol):
 
     limits: ClassVar = Limits()
     cut: ClassVar[Counter[str]] = Counter()
+    parser: Parser
     _serials: ClassVar = count()
     _sweeping: ClassVar = Task("connections")
     _swept: ClassVar[WeakSet[ServerState]] = WeakSet()
 
     def __init__(self, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
+        self.parser = Parser(self)
         self._stage, self._received, self._most = IDLE, 0, UNLIMITED
         self._refused = False
         self._answered: Any = None  # the cycle of the request that is answered now, if any is
@@ -168,6 +183,8 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """See `httptools`."""
+        if self.parser.is_offered:
+            return
         self._stage, self._most = BODY, self.limits.request_bytes
         if len(self.pipeline) < self.limits.pipelined:
             self.scope["extensions"] = {JOINED: self.transport}  # type: ignore[dict-item]
@@ -179,6 +196,8 @@ class Connection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """See `httptools`."""
+        if self.parser.is_offered:
+            return
         self._stage, self._most = IDLE, UNLIMITED
         super().on_message_complete()
 

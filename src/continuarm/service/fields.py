@@ -1,6 +1,8 @@
 """Which part of a request an error is about."""
 
 import re
+from types import NoneType
+from typing import Any
 
 import msgspec
 
@@ -9,6 +11,13 @@ from continuarm.errors import ContinuarmError
 __all__ = ["about", "field_of"]
 
 PLACE = re.compile(r"at `\$\.?([^`]*)`$")  # where msgspec says that a body is wrong
+STEP = re.compile(r"\.?(\w+)|\[(\d+)\]")  # of such a place
+GOT = re.compile(r"got `(\w+)`")
+LENGTH = re.compile(r"of length (<= )?(\d+)")
+ANY = "[...]"  # what msgspec says instead of a name
+KINDS = {str: "str", bool: "bool", NoneType: "null", list: "array", dict: "object"}
+KINDS |= {int: "int", float: "float"}
+NOT_THERE = (LookupError, AttributeError, TypeError, StopIteration)
 UNKNOWN = re.compile(r"(?:unknown|missing required) field `([^`]+)`")
 
 
@@ -26,6 +35,40 @@ class about:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, ContinuarmError):
             error.field = error.field or self._field
+
+
+def named(error: msgspec.ValidationError, content: bytes | bytearray) -> msgspec.ValidationError:
+    """The same with the name of the value that is wrong, where msgspec says `[...]`."""
+    text = str(error)
+    place = PLACE.search(text)
+    if place is None or place[1].count(ANY) != 1:
+        return error
+    before, after = (STEP.findall(part) for part in place[1].split(ANY))
+    try:
+        values = _at(msgspec.json.decode(content), before)
+        wrong = next(key for key, value in values.items() if _is_wrong(value, after, text))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, *NOT_THERE):
+        return error
+    return msgspec.ValidationError(text.replace(ANY, f".{wrong}"))
+
+
+def _at(value: Any, steps: list[tuple[str, str]]) -> Any:
+    """What is in a value at a place, step by step."""
+    for word, index in steps:
+        value = value[int(index)] if index else value[word]
+    return value
+
+
+def _is_wrong(value: Any, steps: list[tuple[str, str]], text: str) -> bool:
+    """Whether it is the value that is refused: of the kind that was got, or of a wrong length."""
+    got, length = GOT.search(text), LENGTH.search(text)
+    try:
+        found = _at(value, steps)
+    except NOT_THERE:
+        return False
+    if got is None and length is not None and isinstance(found, list):
+        return len(found) > int(length[2]) or (len(found) != int(length[2]) and not length[1])
+    return got is not None and KINDS.get(type(found)) == got[1]
 
 
 def field_of(error: Exception) -> str | None:

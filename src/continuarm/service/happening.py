@@ -1,5 +1,7 @@
 """What has happened in an experiment, and what happens."""
 
+from collections.abc import AsyncIterable
+
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response, StreamingResponse
 
@@ -48,5 +50,7 @@ class Happening:
         running = await self._experiments.running(request)
         given = "after" in request.query_params
         after = whole_of(request, "after", 0) if given else None
-        lines = self._streams.read(running, after, request.scope["headers"])
+        lines: AsyncIterable[bytes] | tuple[()] = ()  # of which `HEAD` has none
+        if request.method != "HEAD":
+            lines = self._streams.read(running, after, request.scope["headers"])
         return StreamingResponse(lines, 200, HEADERS, "text/event-stream")

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from continuarm.errors import ContinuarmError
 from continuarm.service.connections import JOINED, LARGEST_BODY
+from continuarm.service.fields import named
 from continuarm.service.messages import Refusal, Request
 from continuarm.service.operations import Operation
 from continuarm.service.refusals import TooBusyError, TooLargeError, ending, refusal_of, status_of
@@ -153,9 +154,11 @@ class Endpoint:
         began, body, op = time.perf_counter(), None, self._op
         request, headers = HttpRequest(scope, receive), scope["headers"]
         try:
-            self._door.let_in(headers, op.scope)
+            seen = self._door.let_in(headers, op.scope)
             if not (self._looks or (self._bare and _is_empty(headers))):
-                body = self._decode(await _content(headers, receive))
+                content = await _content(headers, receive)
+                self._door.let_on(headers, op.scope, seen)  # a token may be revoked meanwhile
+                body = self._decoded(content)
             response: Response = await op.handler(request, body)
         except (ContinuarmError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             response = refused(error)
@@ -174,6 +177,15 @@ class Endpoint:
         line = {"method": op.method, "path": scope["path"], "status": status, "ms": took}
         self._lines.add(line | _asked(request, body) if self._lines.with_contexts else line)
         await response(scope, receive, send)
+
+    def _decoded(self, content: bytearray) -> Any:
+        """The body as its type."""
+        try:
+            return self._decode(content)
+        except RecursionError:
+            raise msgspec.DecodeError("a body must not be nested so deeply") from None
+        except msgspec.ValidationError as error:
+            raise named(error, content) from None
 
 
 def _asked(request: HttpRequest, body: Any) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """What is said over HTTP, as types: they check requests, and make the OpenAPI page."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -20,6 +21,7 @@ __all__ = [
 
 MOST_AT_ONCE = 1000  # contexts or payoffs in a batch
 MOST_DIMENSIONS = 1000
+DEEPEST = 20  # lists and objects inside each other, in an option
 Text = Annotated[str, Meta(min_length=1, max_length=200)]
 Numbers = Annotated[list[float], Meta(max_length=MOST_DIMENSIONS)]
 Values = dict[Text, float] | Numbers  # by name, or in order
@@ -64,6 +66,19 @@ class NewExperiment(Struct, forbid_unknown_fields=True):
     payoff: PayoffNamed | None = None
     outside: Literal["refuse", "clip"] = "refuse"
     after: Text | None = None
+
+    def __post_init__(self) -> None:
+        inner = list[Any](self.options.values())
+        for _ in range(DEEPEST + 1):
+            inner = [one for outer in inner for one in _inside(outer)]
+        if inner:
+            raise ValueError(f"`options` may have {DEEPEST} lists in each other, but have more")
+
+
+def _inside(outer: Any) -> Iterable[Any]:
+    if isinstance(outer, dict):
+        return outer.values()
+    return outer if isinstance(outer, list) else ()
 
 
 class Request(Struct, forbid_unknown_fields=True):

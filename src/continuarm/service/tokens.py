@@ -124,16 +124,29 @@ class Doorkeeper:
         except ContinuarmError:
             return False
 
-    def let_in(self, headers: Headers, scope: str) -> None:
-        """Refuse who may not do what needs this scope."""
-        name, now = "", time.monotonic()
+    def let_in(self, headers: Headers, scope: str) -> "_Seen":
+        """Refuse who may not do what needs this scope, or asks for too much."""
+        now, seen = time.monotonic(), self._seen
+        self._count(self._name(headers, scope, now), now)
+        return seen
+
+    def let_on(self, headers: Headers, scope: str, seen: "_Seen") -> None:
+        """Refuse who was let in with what was seen then, but would not be any more."""
+        now = time.monotonic()
+        if self._seen is seen:
+            self._refuse_if_old(now)
+        else:
+            self._name(headers, scope, now)
+
+    def _name(self, headers: Headers, scope: str, now: float) -> str:
+        """The name of the token that lets somebody in; none where everybody is."""
         self._refuse_if_old(now)
-        if not self.is_open:
-            found = self._found(self._seen.tokens, headers)
-            if SCOPES.index(found.scope) < SCOPES.index(scope):
-                raise ForbiddenError(f"the scope {scope!r} is needed, but got {found.scope!r}")
-            name = found.name
-        self._count(name, now)
+        if self.is_open:
+            return ""
+        found = self._found(self._seen.tokens, headers)
+        if SCOPES.index(found.scope) < SCOPES.index(scope):
+            raise ForbiddenError(f"the scope {scope!r} is needed, but got {found.scope!r}")
+        return found.name
 
     def _refuse_if_old(self, now: float) -> None:
         age = now - self._seen.at
