@@ -431,10 +431,8 @@ EARLY = textwrap.dedent("""
 """)
 
 
-def test_a_child_may_use_a_store_before_all_are_told_of_the_fork(
-    where: str, tmp_path: Path
-) -> None:
-    noted = tmp_path / "noted"
+def test_a_child_may_use_a_store_before_all_are_told_of_the_fork(tmp_path: Path) -> None:
+    where, noted = str(tmp_path / "shop.db"), tmp_path / "noted"
     command = [sys.executable, "-c", EARLY, where, str(noted)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
