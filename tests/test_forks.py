@@ -360,6 +360,37 @@ def test_a_child_that_c_has_forked_cannot_open_a_file_that_was_open(
     assert lost(where, noted) == set()
 
 
+SCRUBBED_BY_C = textwrap.dedent("""
+    import ctypes, os, sys
+    from continuarm.errors import StoreError
+    from continuarm.store import Entry, open_store
+    where = sys.argv[1]
+    store = open_store(where)
+    store.create("prices", "")
+    store.append("prices", [Entry("mine", "")])
+    process = ctypes.PyDLL(None).fork()
+    if process == 0:
+        os.unlink(f"{where}-wal")
+        try:
+            store.database.scrub()
+        except StoreError as error:
+            print("cannot use" in str(error), os.path.exists(f"{where}-wal"), flush=True)
+        os._exit(0)
+    os.waitpid(process, 0)
+    print(store.experiment("prices").head)
+    store.close()
+""")
+
+
+def test_a_child_that_c_has_forked_saves_no_log_of_its_parent(tmp_path: Path) -> None:
+    where = str(tmp_path / "shop.db")
+    command = [sys.executable, "-c", SCRUBBED_BY_C, where]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.stdout.split(), done.stderr) == (["True", "False", "1"], "")
+    with closing(open_store(where)) as again:
+        assert again.experiment("prices").head == 1
+
+
 class Awaited:
     """A lock that says when a fork waits for it, and lets it wait until the end."""
 
