@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 
 import pytest
 
@@ -23,6 +23,7 @@ from continuarm.errors import StoreError
 from continuarm.ledger import SharedPolicy, share
 from continuarm.ledger.replaying import replay
 from continuarm.store import Entry, Store, open_store
+from continuarm.store.sqlite_connections import Connection, Connections
 from tests import postgresql
 
 AGE, PRICE = ca.Box([18.0], [90.0]), ca.Box([1.0], [9.0])
@@ -272,3 +273,199 @@ def test_a_fork_in_the_middle_of_a_transaction_is_refused_in_the_child(tmp_path:
         store.append("prices", [Entry("asked", "")])
     with closing(open_store(tmp_path / "shop.db")) as again:
         assert again.experiment("prices").head == 1
+
+
+@pytest.mark.parametrize("begun", ["reading", "writing"])
+def test_a_child_that_was_forked_in_a_transaction_cannot_open_that_file_again(
+    begun: str, tmp_path: Path
+) -> None:
+    """SQLite would believe to hold the parent's locks, and lose what the child writes."""
+    where, refused = tmp_path / "shop.db", tmp_path / "refused"
+    linked, pointed = tmp_path / "linked.db", tmp_path / "pointed.db"
+
+    def use() -> None:
+        for path in (where, linked, pointed):
+            with pytest.raises(StoreError, match="start another process") as caught:
+                open_store(path)
+            assert "\n" not in str(caught.value)
+        with pytest.raises(StoreError, match="cannot use"):
+            share(ca.SurfaceSampling(AGE, PRICE), str(where), "prices")
+        with closing(open_store(tmp_path / "another.db")) as another:
+            another.create("prices", "")
+        refused.touch()
+
+    with closing(open_store(where)) as store:
+        os.link(where, linked)
+        os.symlink(where, pointed)
+        with getattr(store.database, begun)() as session:  # type: ignore[attr-defined]
+            session.run("SELECT 1 FROM experiments")
+            assert status(child(use)) == 0
+    assert refused.exists()
+
+
+FORKED_BY_C = textwrap.dedent("""
+    import ctypes, os, sys
+    import continuarm as ca
+    from continuarm.errors import StoreError
+    where, open_before, noted = sys.argv[1:]
+    policy = ca.SurfaceSampling(ca.Box([18.0], [90.0]), ca.Box([1.0], [9.0]))
+    shared = ca.share(policy, where, "prices")
+
+    def ask(shared):
+        with open(noted, "a") as file:
+            print(shared.ask([20.0]).id, file=file)
+
+    ask(shared)
+    if open_before == "closed":
+        shared.store.close()
+    process = ctypes.PyDLL(None).fork()  # Python hears nothing of it
+    if process == 0:
+        try:
+            if open_before == "used":
+                try:
+                    ask(shared)
+                except StoreError as error:
+                    print(error)
+            for _ in range(2):
+                try:
+                    again = ca.share(policy, where, "prices")
+                    ask(again)
+                    again.store.close()
+                except StoreError as error:
+                    print(error)
+        finally:
+            sys.stdout.flush()
+            os._exit(0)
+    os.waitpid(process, 0)
+    if open_before != "closed":
+        ask(shared)
+    shared.store.close()
+""")
+
+
+@pytest.mark.parametrize(
+    ("open_before", "refusals", "asked"), [("closed", 0, 3), ("open", 2, 2), ("used", 3, 2)]
+)
+def test_a_child_that_c_has_forked_cannot_open_a_file_that_was_open(
+    open_before: str, refusals: int, asked: int, tmp_path: Path
+) -> None:
+    where, noted = str(tmp_path / "shop.db"), tmp_path / "noted"
+    command = [sys.executable, "-c", FORKED_BY_C, where, open_before, str(noted)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    said = done.stdout.splitlines()
+    assert len(said) == refusals
+    assert all("nor by C while a store is open" in line for line in said), said
+    assert len(noted.read_text().split()) == asked
+    assert lost(where, noted) == set()
+
+
+SCRUBBED_BY_C = textwrap.dedent("""
+    import ctypes, os, sys
+    from continuarm.errors import StoreError
+    from continuarm.store import Entry, open_store
+    where = sys.argv[1]
+    store = open_store(where)
+    store.create("prices", "")
+    store.append("prices", [Entry("mine", "")])
+    process = ctypes.PyDLL(None).fork()
+    if process == 0:
+        os.unlink(f"{where}-wal")
+        try:
+            store.database.scrub()
+        except StoreError as error:
+            print("cannot use" in str(error), os.path.exists(f"{where}-wal"), flush=True)
+        os._exit(0)
+    os.waitpid(process, 0)
+    print(store.experiment("prices").head)
+    store.close()
+""")
+
+
+def test_a_child_that_c_has_forked_saves_no_log_of_its_parent(tmp_path: Path) -> None:
+    where = str(tmp_path / "shop.db")
+    command = [sys.executable, "-c", SCRUBBED_BY_C, where]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.stdout.split(), done.stderr) == (["True", "False", "1"], "")
+    with closing(open_store(where)) as again:
+        assert again.experiment("prices").head == 1
+
+
+class Awaited:
+    """A lock that says when a fork waits for it, and lets it wait until the end."""
+
+    def __init__(self) -> None:
+        self.lock, self.is_awaited = Lock(), Event()
+
+    def acquire(self, *_: object) -> bool:
+        self.is_awaited.set()
+        return self.lock.acquire(timeout=PATIENCE)
+
+    def release(self) -> None:
+        self.lock.release()
+
+    def __enter__(self) -> None:
+        self.lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.lock.release()
+
+
+def test_a_child_can_write_although_a_thread_of_the_parent_opened_a_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    awaited, opens = Awaited(), Event()
+    connect = Connections._connect
+
+    def once_a_fork_waits(connections: Connections, patience: float) -> Connection:
+        opens.set()
+        assert awaited.is_awaited.wait(PATIENCE)
+        return connect(connections, patience)
+
+    with closing(open_store(tmp_path / "shop.db")) as store:
+        store.create("prices", "")
+        assert status(child(lambda: None)) == 0  # all connections are closed now
+        store.database._connections.opening = awaited  # type: ignore[attr-defined]
+        monkeypatch.setattr(Connections, "_connect", once_a_fork_waits)
+        thread = Thread(target=store.append, args=("prices", [Entry("mine", "")]))
+        thread.start()
+        assert opens.wait(PATIENCE)
+        process = child(lambda: store.append("prices", [Entry("its", "")]))
+        thread.join()
+        assert status(process) == 0
+        assert store.experiment("prices").head == 2
+
+
+EARLY = textwrap.dedent("""
+    import os, sys
+    early = []
+    os.register_at_fork(after_in_child=lambda: [one() for one in early])
+    import continuarm as ca
+    where, noted = sys.argv[1:]
+    policy = ca.SurfaceSampling(ca.Box([18.0], [90.0]), ca.Box([1.0], [9.0]))
+    shared = ca.share(policy, where, "prices")
+
+    def ask():
+        with open(noted, "a") as file:
+            print(shared.ask([20.0]).id, file=file)
+
+    def fork():
+        process = os.fork()
+        ask()
+        if process:
+            sys.exit(os.waitpid(process, 0)[1] != 0)
+
+    ask()
+    early.append(shared.store.experiments)
+    fork()
+    fork()
+""")
+
+
+def test_a_child_may_use_a_store_before_all_are_told_of_the_fork(tmp_path: Path) -> None:
+    where, noted = str(tmp_path / "shop.db"), tmp_path / "noted"
+    command = [sys.executable, "-c", EARLY, where, str(noted)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(noted.read_text().split()) == 5
+    assert lost(where, noted) == set()

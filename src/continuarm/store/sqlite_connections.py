@@ -35,11 +35,17 @@ class Connection(sqlite3.Connection):
     retired : it is closed, or will be when its user is done.
     """
 
-    def __init__(self, *given: Any, **options: Any) -> None:
-        super().__init__(*given, **options)
+    def __init__(self, path: Path, patience: float) -> None:
         self.used, self.user = Lock(), 0
-        self.process = os.getpid()
+        self.process, self.file = os.getpid(), files_of(path).main
         self.patient, self.retired = True, False
+        sqlite_forks.unclosed.add(self)  # before it is open: C may fork at any moment
+        try:
+            super().__init__(path, patience, isolation_level=None, check_same_thread=False)
+        except BaseException:
+            sqlite_forks.unclosed.discard(self)
+            raise
+        self.file = self.file or files_of(path).main
         keep_for_ever(self)
         self.is_open = True
 
@@ -49,6 +55,7 @@ class Connection(sqlite3.Connection):
         if self.is_open and self.process == os.getpid():
             super().close()
             self.is_open = False
+            sqlite_forks.unclosed.discard(self)
             let_go(self)
 
     def close_unless_used(self) -> None:
@@ -107,12 +114,9 @@ class Connections:
         self._savers: tuple[Connection, Connection] | None = None
         self._files, self._watched = Files(None, None, None), list[Any]()
         self._copied: str | None = None
-        self._has_some = False
 
     def forked(self) -> None:
         """In a child process: use nothing of the parent's."""
-        if self._has_some:
-            sqlite_forks.carried.add(self.file)
         self.opening = Lock()
         self.have_none()
 
@@ -169,12 +173,7 @@ class Connections:
         with self.opening:
             if self.is_closed:
                 raise StoreError(f"a store must be open, but {self.path} was closed")
-            if self.file in sqlite_forks.carried:
-                raise StoreError(
-                    f"a process must not be forked in the middle of a transaction, but this one "
-                    f"was, and cannot use {self.path}: start another one"
-                )
-            self._has_some = True
+            self._refuse_if_carried()
             self.opened = [one for one in self.opened if one.is_open]
             self._refuse_if_main_is_gone()
             if self._savers is None:
@@ -182,8 +181,17 @@ class Connections:
             self._mend()
             return self._connect(patience)
 
+    def _refuse_if_carried(self) -> None:
+        """SQLite knows a file by its inode, whatever its name, and would believe to hold locks."""
+        if files_of(self.path).main in sqlite_forks.carried:
+            raise StoreError(
+                "a process must not be forked in the middle of a transaction, nor by C while a "
+                f"store is open, but this one was, and cannot use {self.path}: start another "
+                "process, or open the store after the fork alone"
+            )
+
     def _connect(self, patience: float) -> Connection:
-        connection = Connection(self.path, patience, isolation_level=None, check_same_thread=False)
+        connection = Connection(self.path, patience)
         try:
             if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
                 connection.execute("PRAGMA journal_mode = WAL")  # nobody waits for this lock
@@ -230,6 +238,7 @@ class Connections:
 
         What was committed before is durable afterwards.
         """
+        sqlite_forks.wait()
         with self.opening:
             self._mend()
 

@@ -4,6 +4,9 @@ SQLite keeps in memory which locks its process holds on a file. A child process 
 memory, but none of the locks. So what it writes may be lost, and what it closes may be a log that
 others write to. Therefore all connections are closed before a process forks, when nobody uses
 one. Parent and child open new ones when they need them.
+
+Some forks leave them open: those in the middle of a transaction, and those by C, of which Python
+hears nothing. Their children know the files by device and inode, as SQLite does, and use none.
 """
 
 import os
@@ -15,7 +18,7 @@ from weakref import WeakSet
 
 from continuarm.live.gate import AtFork, while_gates_are_held
 
-__all__ = ["carried", "keep", "wait"]
+__all__ = ["carried", "keep", "unclosed", "wait"]
 
 LONGEST_USE = 20.0  # seconds that a fork waits for those who use a connection
 HELD_UP = 0.05  # seconds, before a fork lets everybody go on and tries again
@@ -26,6 +29,7 @@ class Connection(Protocol):
 
     used: Lock
     user: int
+    file: tuple[int, int] | None
 
     def close(self) -> None: ...
 
@@ -43,6 +47,7 @@ class Connections(Protocol):
         """This is a child process now."""
 
 
+unclosed: set[Connection] = set()  # all of this process
 carried: set[tuple[int, int] | None] = set()  # files with connections of before a fork
 _all: WeakSet[Connections] = WeakSet()
 _adding = Lock()
@@ -54,6 +59,7 @@ _process = os.getpid()
 
 def keep(connections: Connections) -> None:
     """Close these before a fork."""
+    wait()
     with _adding:
         _all.add(connections)
 
@@ -87,11 +93,13 @@ def _close_all(may_wait: bool) -> bool:
 
 def _close(connections: Connections, may_wait: bool) -> bool:
     """The same for one file; false: somebody else uses one of them."""
-    others = [one for one in connections.opened if one.user != get_ident()]
-    locks = [connections.opening, *(one.used for one in others)]
-    if not all([_hold(lock, may_wait) for lock in locks]):
+    if not _hold(connections.opening, may_wait):  # until then others are opened
         return False
-    if len(others) == len(connections.opened):  # else this thread forks in a transaction
+    mine = [one for one in connections.opened if one.user == get_ident()]
+    others = [one for one in connections.opened if one not in mine]
+    if not all([_hold(one.used, may_wait) for one in others]):
+        return False
+    if not mine:  # else this thread forks in a transaction
         for connection in others:
             connection.close()
         connections.have_none()
@@ -119,9 +127,14 @@ def _let_go() -> None:
 def _in_child() -> None:
     """Locks that threads of the parent may hold are new ones."""
     global _adding, _nobody_forks, _process
+    if _process == os.getpid():  # who was told of the fork before us has used a store already
+        return
     _held.clear()
     _adding, _nobody_forks = Lock(), Event()
     _nobody_forks.set()
+    for connection in list(unclosed):
+        carried.add(connection.file)
+        unclosed.discard(connection)
     for connections in list(_all):
         connections.forked()
     _process = os.getpid()
