@@ -134,10 +134,10 @@ def test_an_error_that_nobody_foresaw_is_that_of_one_request(
         running = Running(store, "prices", 5.0)
         decide = running.desk.asked
 
-        def breaks(point: Any, within: Any, key: str | None) -> Any:
+        def breaks(point: Any, within: Any, key: str | None, **known: Any) -> Any:
             if key == "broken":
                 raise ZeroDivisionError("a defect")
-            return decide(point, within, key)
+            return decide(point, within, key, **known)
 
         monkeypatch.setattr(running.desk, "asked", breaks)
 

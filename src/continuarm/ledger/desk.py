@@ -27,6 +27,7 @@ from continuarm.ledger.replica import Replica
 from continuarm.live import events
 from continuarm.live.decision import Decision
 from continuarm.live.inputs import Context, Inputs
+from continuarm.live.life import Life
 from continuarm.live.limits import Within
 from continuarm.live.policy import Policy
 from continuarm.live.tokens import Tokens
@@ -40,7 +41,7 @@ from continuarm.store.records import (
     Record,
 )
 
-__all__ = ["MOST_DUE", "Desk", "Written", "checked_key"]
+__all__ = ["MOST_DUE", "Desk", "Known", "Written", "checked_key"]
 
 # The number of a decision: random bits of this process (its timeline), then a counter. So none
 # comes again where a store was restored, or failed over, to what it was before.
@@ -57,6 +58,13 @@ class Written(NamedTuple):
 
     entry: Entry
     event: events.Event | None = None
+
+
+class Known(NamedTuple):
+    """A state, and how far the ledger is folded in it."""
+
+    life: Life
+    position: int
 
 
 def _at_once(work: Callable[..., Any], *given: Any) -> Any:
@@ -77,13 +85,20 @@ class Desk:
         """In a child process: its decisions have numbers of their own."""
         self._begin_timeline()
 
-    def asked(self, point: Array, within: Within | None, key: str | None) -> Written:
-        """Decide from what is known by now."""
+    def asked(
+        self, point: Array, within: Within | None, key: str | None, known: Known | None = None
+    ) -> Written:
+        """Decide from what is known by now, or was known a moment ago."""
         if self.replica.differs is not None:
             raise StoreError(self.replica.differs)
-        event, _ = self.replica.life.decide(point, 0.0, within, draw=self._draw())
-        noted = {"folded": self.replica.position, "within": _plain(within)}
+        life, position = known or (self.replica.life, self.replica.position)
+        event, _ = life.decide(point, 0.0, within, draw=self._draw())
+        noted = {"folded": position, "within": _plain(within)}
         return Written(entry_of(event, key, **noted), event)
+
+    def known(self) -> Known:
+        """A copy of what is known now: who decides from it keeps nobody from the state."""
+        return Known(self.replica.life.copy(), self.replica.position)
 
     @property
     def in_turn(self) -> bool:

@@ -15,12 +15,15 @@ from continuarm.service import messages
 from continuarm.service.experiments import Experiments
 from continuarm.service.fields import about
 from continuarm.service.http import answered
+from continuarm.service.leaving import unless_gone
 from continuarm.service.operations import Operation
 from continuarm.service.outside import clipped
 from continuarm.service.refusals import refusal_of
 from continuarm.service.running import Running
 
 __all__ = ["Deciding"]
+
+MOST_NUMBERS = 100_000  # of all decisions in the answer to a batch
 
 
 class Deciding:
@@ -49,7 +52,9 @@ class Deciding:
         if body.contexts is UNSET:
             return answered(await _decided_one(running, body.context, body.within, body.key))
         keys = _keys(body, len(body.contexts))
-        answers = await _decided(running, body.contexts, body.within, keys)
+        _check_size(running, len(body.contexts))
+        decided = _decided(running, body.contexts, body.within, keys)
+        answers = await unless_gone(request, decided)
         return answered(messages.Answers([_or_refused(answer) for answer in answers]))
 
     async def pay(self, request: HttpRequest, body: messages.Payoff) -> Response:
@@ -71,6 +76,16 @@ class Deciding:
         ids: list[Any] = [body.id] if body.ids is UNSET else list(body.ids)
         given = [(id_,) for id_ in ids]
         return await _closed(running, given, running.desk.forgotten, alone=body.ids is UNSET)
+
+
+def _check_size(running: Running, count: int) -> None:
+    most = MOST_NUMBERS // running.decision.dim
+    if count > most:
+        with about("contexts"):
+            raise InputError(
+                f"the decisions of a batch have at most {MOST_NUMBERS:,} numbers, which are "
+                f"{most} of {running.decision.dim}, but got {count} contexts"
+            )
 
 
 def _keys(body: messages.Request, count: int) -> list[str | None]:

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 from continuarm.errors import UnavailableError
 from continuarm.ledger.groups import taken
 
-__all__ = ["Together"]
+__all__ = ["Together", "Waiting"]
 
 LATE = 0.2  # seconds that one may have waited behind a group, and still wait for the next one
 IDLE = 10  # rounds of the event loop that bring nothing: no more requests are on their way
 
 
-class _Waiting(NamedTuple):
+class Waiting(NamedTuple):
     """A request that waits since a time."""
 
     done: "asyncio.Future[list[Any]]"
@@ -24,19 +24,20 @@ class _Waiting(NamedTuple):
 class Together:
     """Wishes of requests, done in groups: while one group is done, the next one gathers.
 
-    work : what fulfils the wishes of a group; it answers each, in their order.
+    work : what fulfils the wishes of a group; it answers each, in their order. It is told which
+        request waits for each.
     """
 
-    def __init__(self, work: Callable[[list[Any]], Awaitable[list[Any]]]) -> None:
+    def __init__(self, work: Callable[[list[Any], list[Waiting]], Awaitable[list[Any]]]) -> None:
         self._work, self._last = work, 0
-        self._gathered: list[tuple[Sequence[Any], _Waiting]] = []
+        self._gathered: list[tuple[Sequence[Any], Waiting]] = []
         self._working: asyncio.Task[None] | None = None
 
     def do(self, wishes: Sequence[Any]) -> asyncio.Future[list[Any]]:
         """Have wishes fulfilled, with those of other requests; the answers in their order."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[list[Any]] = loop.create_future()
-        self._gathered.append((wishes, _Waiting(done, time.monotonic())))
+        self._gathered.append((wishes, Waiting(done, time.monotonic())))
         if self._working is None:
             self._working = loop.create_task(self._do_all())
         return done
@@ -65,8 +66,9 @@ class Together:
 
     async def _do(self, group: list[Any]) -> None:
         wishes = [wish for given, _ in group for wish in given]
+        waiting = [one for given, one in group for _ in given]
         try:
-            answers = iter(await self._work(wishes))
+            answers = iter(await self._work(wishes, waiting))
         except Exception as error:
             for _, (done, _) in group:
                 if not done.done():

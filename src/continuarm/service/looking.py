@@ -141,7 +141,7 @@ class Looking:
         if running.clips:
             [context], [names] = clipped(running.context, [context])
         with about("context"):
-            best = running.recommend(context)
+            best = await running.recommend(context)
         return answered(shown.Recommendation(seen.by_name(running.decision, best), names))
 
     async def explain(self, request: HttpRequest, body: None) -> Response:

@@ -18,6 +18,7 @@ from starlette.responses import Response
 
 from continuarm.live.gate import Answer, Gate
 from continuarm.live.policy import Policy
+from continuarm.service.leaving import gone
 from continuarm.service.refusals import GoneError, TooBusyError, ending
 from continuarm.service.running import Running
 
@@ -114,18 +115,18 @@ class Reads:
             self._threads[kind], work, read
         )
         found.add_done_callback(lambda done: _forget(under_way, read, done))
-        gone: asyncio.Future[Any] = asyncio.ensure_future(_gone(request))
+        leaving: asyncio.Future[Any] = asyncio.ensure_future(gone(request))
         try:
-            await asyncio.wait({found, gone}, timeout=seconds, return_when="FIRST_COMPLETED")
+            await asyncio.wait({found, leaving}, timeout=seconds, return_when="FIRST_COMPLETED")
             if found.done():
                 response: Response = found.result()
                 return response
             self.ended += 1
-            raise GoneError("the client has gone") if gone.done() else read.late()
+            raise GoneError("the client has gone") if leaving.done() else read.late()
         finally:
             read.end()
             found.cancel()
-            gone.cancel()
+            leaving.cancel()
 
     def stop(self) -> None:
         """Let what is under way end soon; a handler of signals may call it."""
@@ -141,12 +142,6 @@ def _forget(under_way: set[Read], read: Read, done: "asyncio.Future[Response]") 
     under_way.discard(read)
     if not done.cancelled():
         done.exception()  # it was heard by who waits, if anybody does
-
-
-async def _gone(request: HttpRequest) -> None:
-    """Wait until the client has gone."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 def _step_back() -> None:

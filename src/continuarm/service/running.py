@@ -4,10 +4,9 @@ import asyncio
 import json
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from continuarm.background import Task
 from continuarm.core.compiling import Array
@@ -21,9 +20,9 @@ from continuarm.live.gate import Gate
 from continuarm.live.limits import Within, within_of
 from continuarm.live.policy import Policy
 from continuarm.service.fields import about
-from continuarm.service.groups import Together
-from continuarm.service.helpers import Helpers
-from continuarm.service.refusals import ending
+from continuarm.service.groups import Together, Waiting
+from continuarm.service.helpers import Helpers, in_thread
+from continuarm.service.making import Making, Wish, is_late, late, tried
 from continuarm.store.protocol import Store, TurnTakenError
 from continuarm.store.records import Appended, Entry, Outcome, Record
 from continuarm.store.rules import storable
@@ -37,14 +36,6 @@ QUICK = 0.002  # seconds that the event loop may wait for the disk
 AT_ONCE = 50  # records that are folded before a request may come between
 LOOK = 0.01  # seconds between two looks whether a log is learned
 NEWS = 20  # times as many of them that a request waits for
-
-
-class Wish(NamedTuple):
-    """A decision is wanted."""
-
-    point: Array
-    within: Within | None
-    key: str | None
 
 
 class Running:
@@ -79,6 +70,7 @@ class Running:
         self._keeping, self._logs = Task("snapshots", name), Task("logs", name)
         self._seen: object = None  # of the store, when nothing was left to be folded
         self._helpers, self._are_own = helpers or Helpers(store), helpers is None
+        self._making = Making(self.desk, self.gate, self._helpers.deciders)
         self.replica.aside = self._learn_aside
         self._helpers.follower.add(self)
 
@@ -191,7 +183,7 @@ class Running:
         self.refuse_if_behind()
         limits = self.limits_of(within)
         wishes = [
-            _tried(self._wish, context, limits, key)
+            tried(self._wish, context, limits, key)
             for context, key in zip(contexts, keys, strict=True)
         ]
         found = iter(await self._together.do([w for w in wishes if isinstance(w, Wish)]))
@@ -208,14 +200,19 @@ class Running:
         """Close decisions; for each, why it could not be, if so."""
         return _foreseen(await self._together.do(written))
 
-    async def _settle(self, wishes: list[Wish | Written]) -> list[Any]:
+    async def _settle(self, wishes: list[Wish | Written], waiting: list[Waiting]) -> list[Any]:
         """Decide what is asked, append all of it, and fold it; what became of each wish."""
-        if self.desk.in_turn and any(isinstance(wish, Wish) for wish in wishes):
-            return [await self._settle_in_turn(wish) for wish in wishes]
+        asked = any(isinstance(wish, Wish) for wish in wishes)
+        if self.desk.in_turn and asked:
+            return [
+                await self._settle_in_turn(wish, one)
+                for wish, one in zip(wishes, waiting, strict=True)
+            ]
         self._appending = True
         try:
             await self._fold_news()
-            due, made = self.gate.alone(self._made, wishes)
+            made = await self._making.made(wishes, waiting) if asked else wishes
+            due = self.gate.alone(self.desk.due) if asked else []
             written = [*due, *(one for one in made if isinstance(one, Written))]
             outcomes = await self._append(written)
         finally:
@@ -238,12 +235,16 @@ class Running:
                     return
                 await asyncio.sleep(0.0)
 
-    async def _settle_in_turn(self, wish: Wish | Written) -> Any:
+    async def _settle_in_turn(self, wish: Wish | Written, waiting: Waiting) -> Any:
         """The same for one wish, where a decision changes the state of the next."""
         if isinstance(wish, Written):
-            return (await self._settle([wish]))[0]
+            return (await self._settle([wish], [waiting]))[0]
+        if waiting.done.done():
+            return None
+        if is_late(waiting):
+            return late()
         try:
-            made, outcome = await _in(
+            made, outcome = await in_thread(
                 self._helpers.writers, self.desk.ask_in_turn, *wish, self.gate.alone
             )
         except UnavailableError:
@@ -273,7 +274,7 @@ class Running:
         while (missing := last - self.replica.position) > 0:
             read = partial(self._read, min(AT_ONCE, missing))
             near = self.store.is_near
-            if not self._fold(read() if near else await _in(self._helpers.writers, read)):
+            if not self._fold(read() if near else await in_thread(self._helpers.writers, read)):
                 return
             await asyncio.sleep(0.0)
 
@@ -292,7 +293,9 @@ class Running:
         if self.store.is_near:
             with suppress(TurnTakenError):
                 return await self._appended_at_once(group)
-        found: Appended = await _in(self._helpers.writers, self.store.append, self.name, group)
+        found: Appended = await in_thread(
+            self._helpers.writers, self.store.append, self.name, group
+        )
         return found
 
     async def _appended_at_once(self, group: list[Entry]) -> Appended:
@@ -302,25 +305,21 @@ class Running:
         if self._disk_is_quick:
             end.close()
         else:
-            await _in(self._helpers.ender, end.close)
+            await in_thread(self._helpers.ender, end.close)
         self._disk_is_quick = time.monotonic() - began < QUICK
         return found
 
-    def _made(self, wishes: list[Wish | Written]) -> tuple[list[Written], list[Any]]:
-        """What is over its time, and for each wish what is to be appended, or why nothing is."""
-        asked = any(isinstance(wish, Wish) for wish in wishes)
-        return self.desk.due() if asked else [], [
-            _tried(self.desk.asked, *wish) if isinstance(wish, Wish) else wish for wish in wishes
-        ]
-
     def _answer(self, wish: Wish | Written, made: Written, outcome: Outcome) -> Any:
         if isinstance(wish, Wish):
-            return _tried(self.desk.answer, made, outcome, wish.point, wish.within)
-        return _tried(self.desk.closed, made.entry, outcome)
+            return tried(self.desk.answer, made, outcome, wish.point, wish.within)
+        return tried(self.desk.closed, made.entry, outcome)
 
     async def pass_time(self) -> None:
-        """Give up on what is over its time to live, by the store's clock."""
-        while written := self.gate.alone(self._over):
+        """Give up on what is over its time to live, by the store's clock.
+
+        What is decided at this moment brings that with it, and nobody waits for it here.
+        """
+        while not self._making.is_under_way and (written := self.gate.alone(self._over)):
             await self._together.do(written)
             if len(written) < MOST_DUE or self.replica.is_learning:
                 return
@@ -340,12 +339,19 @@ class Running:
         self._passing_at = now + seconds / 20.0
         return [Written(Entry(TIME_PASSED, "{}"))]
 
-    def recommend(self, context: Any, within: Any = None) -> Array:
+    async def recommend(self, context: Any, within: Any = None) -> Array:
         """The best decision known now."""
         limits = None if within is None else within_of(within, self.decision)
         point = self.context.point(context)[None, :]
-        found: Array = self.gate.alone(self.replica.life.recommend, point, limits)[0]
-        return found
+        if self._making.is_aside:
+            found = await in_thread(self._helpers.deciders, self._recommended, point, limits)
+        else:
+            found = self.gate.alone(self.replica.life.recommend, point, limits)
+        best: Array = found[0]
+        return best
+
+    def _recommended(self, points: Array, limits: Within | None) -> Array:
+        return self._making.known().life.recommend(points, limits)
 
     def policy(self) -> Policy:
         """A copy of the policy, to look into for long."""
@@ -373,26 +379,9 @@ class Running:
             await asyncio.sleep(LOOK)
 
 
-async def _in(threads: ThreadPoolExecutor, work: Any, *given: Any) -> Any:
-    """What some work answers that a thread does, while the event loop goes on."""
-    try:
-        begun = threads.submit(work, *given)
-    except RuntimeError as error:  # they were told to end
-        raise ending() from error
-    return await asyncio.wrap_future(begun)
-
-
 def _foreseen(found: list[Any]) -> list[Any]:
     """What became of the wishes of one request; an error that nobody foresaw ends it."""
     for one in found:
         if isinstance(one, Exception) and not isinstance(one, ContinuarmError):
             raise one
     return found
-
-
-def _tried(work: Any, *given: Any) -> Any:
-    """What some work answers, or the error: others of its group go on."""
-    try:
-        return work(*given)
-    except Exception as error:
-        return error
