@@ -332,8 +332,11 @@ def _tcp() -> list[str]:
     return Path("/proc/net/tcp").read_text().splitlines()[1:]
 
 
-def test_a_warning_is_said_once_where_somebody_else_hears_all() -> None:
+def test_a_warning_is_said_once_where_somebody_else_hears_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     log, said, others = logging.getLogger("continuarm"), list[str](), list[str]()
+    monkeypatch.setattr(log, "handlers", [])  # other tests may have set some
 
     class Other(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:

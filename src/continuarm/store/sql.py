@@ -48,7 +48,7 @@ WRITE = f"INSERT INTO events (experiment, {WRITTEN}) VALUES {ROW}"
 MOST_ROWS = 64  # of one statement
 LARGE, WHOLE = 30.0, 3600.0  # seconds for a snapshot, and for a whole experiment
 IS_OPENED = "0, 0.0, '', '', opens, NULL, NULL"  # a record without what its index does not have
-IS_BARE = "SELECT checksum IS NULL FROM events WHERE experiment = ? AND position < ?"
+CHECKSUM = "SELECT checksum FROM events WHERE experiment = ? AND position < ?"
 NEED_TOKENS = (
     "INSERT INTO continuarm_settings (name, value) VALUES ('tokens', 'needed') "
     "ON CONFLICT DO NOTHING"
@@ -190,12 +190,12 @@ class SqlStore:
 
         The first of all and the one before tell, where each is looked at when it is read.
         """
-        look = f"{IS_BARE} ORDER BY position"
+        look = f"{CHECKSUM} ORDER BY position"
         with self.database.reading() as session:
             ends = [
                 session.send(f"{look} {way} LIMIT 1", number, position) for way in ("ASC", "DESC")
             ]
-            return all(is_bare for end in ends for (is_bare,) in end())
+            return all(checksum is None for end in ends for (checksum,) in end())
 
     def glance(self) -> object:
         """See `Store`."""
