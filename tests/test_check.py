@@ -78,12 +78,12 @@ DAMAGE = {
     "a payoff, its checksum gone": (
         "UPDATE events SET checksum = NULL, body = json_set(body, '$.payoff', 1e300) "
         f"WHERE {BAD} AND position = 8",
-        "record 8: the payoff must be within",
+        "record 8: .*a checksum must have one",
     ),
     "another payoff, its checksum gone": (
         "UPDATE events SET checksum = NULL, body = json_set(body, '$.payoff', 2.5) "
         f"WHERE {BAD} AND position = 8",
-        "position 10: the state",
+        "record 8: .*a checksum must have one",
     ),
     "a record": (f"DELETE FROM events WHERE position = 9 AND {BAD}", "record 9: .*gone"),
     "the last record": (
@@ -91,8 +91,19 @@ DAMAGE = {
         "WHERE name = 'prices')",
         "it must be the last one",
     ),
+    "a payoff of an earlier version": (
+        "UPDATE events SET checksum = NULL, body = CASE WHEN position = 8 "
+        f"THEN json_set(body, '$.payoff', 1e300) ELSE body END WHERE {BAD}",
+        "record 8: the payoff must be within",
+    ),
+    "another payoff of an earlier version": (
+        "UPDATE events SET checksum = NULL, body = CASE WHEN position = 8 "
+        f"THEN json_set(body, '$.payoff', 2.5) ELSE body END WHERE {BAD}",
+        "position 10: the state",
+    ),
     "a time": (
-        f"UPDATE events SET time = time - 1e6, checksum = NULL WHERE position = 9 AND {BAD}",
+        "UPDATE events SET checksum = NULL, "
+        f"time = CASE WHEN position = 9 THEN time - 1e6 ELSE time END WHERE {BAD}",
         "record 9: its time must be from",
     ),
     "a digest": (f"UPDATE snapshots SET digest = 'x' WHERE {BAD}", "snapshot at 1: .*damaged"),
@@ -101,6 +112,26 @@ DAMAGE = {
     "a type": ("UPDATE experiments SET head = 'x' WHERE name = 'prices'", "damaged"),
     "an experiment": ("DELETE FROM experiments WHERE name = 'prices'", "must belong to"),
     "a settings' type": ("UPDATE experiments SET settings = x'ff' WHERE name = 'prices'", "dam"),
+    "a clock": (
+        "UPDATE experiments SET clock_offset = 1e7 WHERE name = 'prices'",
+        "prices: the clock: clock_offset must be what the ledger says, 0.0, but is 10000000.0",
+    ),
+    "whether it is archived": (
+        "UPDATE experiments SET archived = 7 WHERE name = 'prices'",
+        "the store: archived must be 0 or 1, but that of the experiment 'prices' is 7",
+    ),
+    "a name": (
+        "UPDATE experiments SET name = 'pri/ces' WHERE name = 'prices'",
+        "the store: the name of an experiment must be without /",
+    ),
+    "a token": (
+        "INSERT INTO tokens (name, scope, hashed, created) VALUES ('shop', 'god', 'x', 0)",
+        r"the store: the scope of a token must be one of .* but that of 'shop' is 'god'",
+    ),
+    "settings": (
+        "UPDATE experiments SET settings = '{' WHERE name = 'prices'",
+        "prices: its settings: they must be an object of JSON",
+    ),
     "bytes that are no text": (
         f"UPDATE events SET body = CAST(x'ff' AS TEXT) WHERE position = 9 AND {BAD}",
         "record 9: .*decode",
@@ -186,3 +217,14 @@ def test_a_store_that_is_none_is_said(tmp_path: Path) -> None:
         assert found.exit_code == 1
         assert found.output.startswith("the store: a store must be")
     assert not (tmp_path / "nothing").exists()
+    (tmp_path / "empty").touch()
+    assert "empty is an empty file" in checked(tmp_path / "empty").output
+
+
+def test_a_malformed_file_says_what_to_do(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    for page in range(1, len(content) // 4096):  # but for the first, which names the tables
+        content[page * 4096 : page * 4096 + 64] = b"\xff" * 64
+    path.write_bytes(content)
+    assert re.search("malformed: restore a backup|is damaged, .*: restore a backup",
+                     checked(path).output)  # fmt: skip

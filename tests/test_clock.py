@@ -119,6 +119,8 @@ def test_the_command_says_it_and_sets_it(store: Store, clock: Clock, tmp_path: P
     done = CliRunner().invoke(cli, [*command, "--set"])
     assert "ages are counted from 2026-05-01 00:00:00 UTC on" in done.output
     assert "is not behind" in CliRunner().invoke(cli, command).output
+    again = CliRunner().invoke(cli, [*command, "--set"]).output
+    assert again.endswith("is not behind the newest event; nothing was written\n")
     shown = CliRunner().invoke(cli, ["experiments", "--store", str(tmp_path / "shop.db")])
     assert "2026-05-01 00:00:00 UTC" in shown.output
 

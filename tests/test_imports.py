@@ -61,6 +61,9 @@ def test_an_import_refuses_what_a_ledger_could_not_hold(
     body = plain["event"]["body"].replace(text, other, 1)
     assert body != plain["event"]["body"]
     plain["event"]["body"] = body
+    edited = [*exported[:at], json.dumps(plain), *exported[at + 1 :]]
+    assert re.match(f"line {at + 1}: .* checksum .* does not fit", imported(edited, tmp_path))
+    del plain["checksum"]  # as an earlier version wrote it
     said = imported([*exported[:at], json.dumps(plain), *exported[at + 1 :]], tmp_path)
     assert re.match(rf"line {at + 1}: .*({rule})", said), said
 

@@ -119,12 +119,60 @@ def test_what_cannot_be_moved_is_one_line_and_changes_nothing(tmp_path: Path) ->
     assert "a name that is free" in refused("import", str(lines), "--store", where)
     assert "can be read" in refused("import", str(odd), "--store", where)
     first, *rest = lines.read_bytes().splitlines(keepends=True)
+    settings = json.dumps({**json.loads(first), "settings": "{"}).encode() + b"\n"
+    odd.write_bytes(b"".join([settings, *rest]))
+    assert "line 1: its settings: they must be an object of JSON" in refused(
+        "import", str(odd), "--as", "odd", "--store", where
+    )
     for content in (b"{}\n", b"\xff\n", first, first + rest[0] + b"\xff\n"):
         odd.write_bytes(content)
         assert refused("import", str(odd), "--as", "odd", "--store", where)
     assert [json.loads(first)["name"]] == [
         line.split()[0] for line in run("experiments", "--store", where).splitlines()[1:]
     ]
+
+
+def test_what_could_not_be_imported_is_not_exported(tmp_path: Path) -> None:
+    where, file = str(tmp_path / "shop.db"), tmp_path / "lines"
+    with closing(open_store(where)) as store:
+        visit(share(new(), store, "prices"), 3)
+
+    def after(statement: str) -> None:
+        with closing(sqlite3.connect(where)) as connection:
+            connection.execute(statement)
+            connection.commit()
+
+    export = ("export", "prices", "--to", str(file), "--store", where)
+    after("UPDATE snapshots SET digest = 'x'")
+    run(*export)  # with the copy that the ledger has
+    run("import", str(file), "--as", "copy", "--store", where)
+    assert "copy: 7 events and 1 snapshot are whole" in checked_text(where)
+    file.unlink()
+    after(WITHOUT_COPY)
+    assert "'prices' cannot: none of its snapshots can be read" in refused(*export)
+    after("UPDATE experiments SET settings = '{' WHERE name = 'prices'")
+    assert "'prices' cannot: its settings: they must be an object of JSON" in refused(*export)
+    assert not file.exists()
+    said = checked_text(where).splitlines()
+    assert (
+        "prices: its settings: they must be an object of JSON, as they were written, but are '{'"
+        in said
+    )
+    assert not any("Expecting" in line for line in said)
+
+
+def test_an_import_says_that_what_it_took_is_archived(tmp_path: Path) -> None:
+    where, file = str(tmp_path / "shop.db"), str(tmp_path / "lines")
+    with closing(open_store(where)) as store:
+        share(new(), store, "prices")
+        store.archive("prices")
+    run("export", "prices", "--to", file, "--store", where)
+    said = run("import", file, "--as", "copy", "--store", where)
+    assert said == "copy: 1 event; it is archived\n"
+
+
+def checked_text(where: str) -> str:
+    return CliRunner().invoke(cli, ["check", "--store", where]).output
 
 
 @pytest.mark.parametrize(
@@ -189,6 +237,10 @@ def test_a_replay_makes_every_decision_again_also_those_of_servers_that_lagged(
     assert f"{same}; the largest difference is 0\n" in said
 
 
+WITHOUT_COPY = (
+    "UPDATE events SET checksum = NULL, "
+    "body = CASE kind WHEN 'began' THEN json_remove(body, '$.state') ELSE body END"
+)
 TAMPERED = {
     "a payoff": ("UPDATE events SET body = json_set(body, '$.payoff', 9.5) WHERE position = 13",
                  "at position 20: the state was"),
@@ -217,7 +269,7 @@ def test_a_replay_names_the_first_difference(what: str, tmp_path: Path) -> None:
     statement, difference = TAMPERED[what]
     with closing(sqlite3.connect(where)) as connection:
         assert connection.execute(statement).rowcount == 1
-        connection.execute("UPDATE events SET checksum = NULL")  # as in an earlier version
+        connection.execute(WITHOUT_COPY)  # as in an earlier version
         connection.commit()
     with pytest.raises(StoreError, match="a replay must give what was, but.*" + difference):
         run("replay", "prices", "--store", where)
@@ -309,9 +361,11 @@ def test_a_state_that_another_version_cannot_read_is_said(
         share(new(), store, "prices")
     with closing(sqlite3.connect(where)) as connection:
         connection.execute("UPDATE snapshots SET state = CAST('{}' AS BLOB)")
+        connection.execute(WITHOUT_COPY)
         connection.commit()
     monkeypatch.setattr(version, "FOLD_VERSION", 2)
-    assert "this version must read a state" in refused("upgrade", "prices", "--store", where)
+    said = refused("upgrade", "prices", "--store", where)
+    assert "of 'prices' each of those it has, at 1, is damaged: restore a backup" in said
 
 
 def on_disk(address: str, request: pytest.FixtureRequest) -> bytes:

@@ -30,6 +30,12 @@ def where(tmp_path: Path) -> Path:
         for name in ("good", "bad"):
             shared = share(new(), store, name)
             shared.tell(shared.ask([20.0]), 1.0)
+    with closing(sqlite3.connect(path)) as connection:  # as an earlier version wrote it
+        connection.execute(
+            "UPDATE events SET checksum = NULL, body = json_remove(body, '$.state') WHERE "
+            "experiment = (SELECT number FROM experiments WHERE name = 'bad')"
+        )
+        connection.commit()
     return path
 
 
@@ -138,13 +144,17 @@ def test_no_edit_of_one_experiment_ends_the_start_of_others(where: Path) -> None
             assert answer.status_code in (200, 404, 409, 503), (change, answer.text)
 
 
-def test_one_that_meets_a_broken_record_is_quarantined_while_it_runs(where: Path) -> None:
+@pytest.mark.parametrize("checksum", ["NULL", "0"])
+def test_one_that_meets_a_broken_record_is_quarantined_while_it_runs(
+    checksum: str, where: Path
+) -> None:
     with served(open_store(where)) as client, closing(open_store(where)) as store:
         assert client.post(f"{BAD}/decisions", json=CONTEXT).status_code == 200
         with closing(sqlite3.connect(where)) as connection:
             connection.execute(  # as another process would, whose disk breaks it
-                "INSERT INTO events (experiment, position, time, kind, body) SELECT number, "
-                "head + 1, time, 'told', '[]' FROM experiments WHERE name = 'bad'"
+                "INSERT INTO events (experiment, position, time, kind, body, checksum) SELECT "
+                f"number, head + 1, time, 'told', '[]', {checksum} FROM experiments "
+                "WHERE name = 'bad'"
             )
             connection.execute("UPDATE experiments SET head = head + 1 WHERE name = 'bad'")
             connection.commit()

@@ -160,6 +160,7 @@ def damage(where: Path, statement: str, *given: Any) -> None:
         connection.commit()
 
 
+WITHOUT_COPY = "UPDATE events SET checksum = NULL, body = json_remove(body, '$.state')"
 FLIP = (
     "UPDATE snapshots SET state = CAST(substr(state, 1, 99) || 'x' || substr(state, 101) AS BLOB)"
 )
@@ -181,8 +182,31 @@ def test_a_broken_snapshot_falls_back_to_the_one_before_and_to_the_ledger(
         assert f"'prices' at {positions[-1]} is not" in caplog.text
         again.ask([30.0])
     damage(tmp_path / "shop.db", FLIP)
-    with pytest.raises(StoreError, match="none of its 3 snapshots: restore a backup"):
+    caplog.clear()
+    assert content(share(new(), store, "prices", every=EVERY)) == content(shared)
+    assert "'prices' at 1 is broken: the ledger's copy is taken" in caplog.text
+    damage(tmp_path / "shop.db", WITHOUT_COPY)
+    with pytest.raises(StoreError, match="at 1, 20, 40, is damaged: restore a backup"):
         share(new(), store, "prices")
+
+
+def test_a_young_experiment_survives_its_only_snapshot(
+    store: Store, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shared = share(new(), store, "prices")
+    visit(shared, 5)
+    for statement in (FLIP, "UPDATE snapshots SET digest = 'x'", "DELETE FROM snapshots"):
+        damage(tmp_path / "shop.db", statement)
+        caplog.clear()
+        again = share(new(), store, "prices")
+        assert content(again) == content(shared)
+        assert "'prices' at 1 is broken: the ledger's copy is taken" in caplog.text
+        again.ask([30.0])
+    assert replay(store, "prices").difference is None
+    damage(tmp_path / "shop.db", WITHOUT_COPY)
+    with pytest.raises(StoreError, match="of 'prices' it has none: restore a backup"):
+        share(new(), store, "prices")
+    assert "beginning is gone: restore a backup" in str(replay(store, "prices").difference)
 
 
 BROKEN = {
@@ -200,6 +224,7 @@ def test_a_broken_record_is_said_in_one_line(what: str, store: Store, tmp_path: 
     head = store.experiment("prices").head
     before = store.read("prices", head - 1)[0].body
     repair = "UPDATE events SET body = ?, checksum = NULL WHERE position = ?"
+    damage(tmp_path / "shop.db", "UPDATE events SET checksum = NULL WHERE ? = ?", 0, 0)
     damage(tmp_path / "shop.db", repair, BROKEN[what], head)
     for _ in range(2):
         with pytest.raises(StoreError, match=f"cannot be after position {head - 1}: ") as caught:

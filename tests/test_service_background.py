@@ -1,5 +1,6 @@
 """What a server does by itself survives whatever it meets; a store that stands still is said."""
 
+import logging
 import os
 import signal
 import socket
@@ -17,7 +18,7 @@ import psycopg
 import pytest
 
 from continuarm import background
-from continuarm.background import Task, counted
+from continuarm.background import Task, counted, heard
 from continuarm.errors import UnavailableError
 from continuarm.service import stopping
 from continuarm.service.groups import LATE
@@ -329,3 +330,29 @@ def is_listening(pid: int) -> bool:
 
 def _tcp() -> list[str]:
     return Path("/proc/net/tcp").read_text().splitlines()[1:]
+
+
+def test_a_warning_is_said_once_where_somebody_else_hears_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log, said, others = logging.getLogger("continuarm"), list[str](), list[str]()
+    monkeypatch.setattr(log, "handlers", [])  # other tests may have set some
+
+    class Other(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.name != background.LOG.name:
+                others.append(record.getMessage())
+
+    def warn() -> None:
+        log.warning("quarantined")
+        background.LOG.warning("goes on")
+
+    with heard(said.append):
+        warn()
+    log.addHandler(other := Other())
+    try:
+        with heard(said.append):
+            warn()
+    finally:
+        log.removeHandler(other)
+    assert (said, others) == (["quarantined", "goes on", "goes on"], ["quarantined"])

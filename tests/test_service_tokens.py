@@ -13,7 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
+from continuarm.errors import SettingsError
 from continuarm.service import tokens
+from continuarm.service.serving import serve
 from continuarm.service.tokens import issue
 from continuarm.store import open_store
 from tests.service import CUSTOMER, HERE, PRICES, Server, served, until
@@ -41,11 +43,32 @@ def test_a_store_stays_closed_when_its_last_token_is_revoked(tmp_path: Path) -> 
         store.revoke_token("shop")
         with served(store) as again:  # as a worker that was started again
             assert (_status(again), _status(again, token)) == (401, 401)
-            assert "everybody" in _run("disable", "--store", str(path), said="n\n").stdout
+            kept = _run("disable", "--store", str(path), said="n\n")
+            assert "everybody" in kept.stdout
+            assert (kept.returncode, "nothing was changed" in kept.stdout) == (1, True)
             assert store.tokens_needed()
             done = _run("disable", "--yes", "--store", str(path))
             assert (done.returncode, done.stderr) == (0, "")
+            assert done.stdout == "all tokens are revoked: everybody on this machine is let in\n"
             until(lambda: _status(again) == 200)
+
+
+def test_a_revocation_says_what_it_did(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    with closing(open_store(path)) as store:
+        for name in ("shop", "page"):
+            issue(store, name, "read")
+    assert _run("revoke", "shop", "--store", str(path)).stdout == "shop: revoked\n"
+    assert _run("revoke", "page", "--store", str(path)).stdout == (
+        "page: revoked; it was the last one: nobody is let in until one is made\n"
+    )
+
+
+def test_a_server_that_is_refused_for_want_of_tokens_makes_no_store(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    with pytest.raises(SettingsError, match="without tokens a server listens on loopback"):
+        serve(str(path), host="0.0.0.0", port=0, workers=1, max_lag=5.0)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_server_beyond_loopback_never_opens(tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ def of_another_version(where: Path, *, readable: bool) -> None:
                 "checksum = NULL WHERE kind = 'began'",
                 (before, digest, f'"version": "{BEFORE}"'),
             )
+        connection.execute("UPDATE events SET checksum = NULL")
         connection.commit()
 
 

@@ -91,8 +91,13 @@ async def every(seconds: float, task: Task, work: Callable[[], Awaitable[None]])
 
 @contextmanager
 def heard(say: Callable[[str], None]) -> Iterator[None]:
-    """Have what this process warns of said by a function, which any thread may call."""
+    """Have what this process warns of said by a function, which any thread may call.
+
+    Where somebody else hears all warnings, as under `continuarm serve`, those of tasks alone are.
+    """
     handler, log = _Handler(say), logging.getLogger("continuarm")
+    if not all(isinstance(other, _Handler) for other in log.handlers):
+        log = LOG
     log.addHandler(handler)
     try:
         yield

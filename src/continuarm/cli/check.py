@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from continuarm.cli.moving import events
+from continuarm.cli.moving import events, snapshots
 from continuarm.cli.progress import Progress
 from continuarm.cli.stores import opened, store_option
 
@@ -52,7 +52,7 @@ def _checked(ledgers: "Store", experiment: "Experiment", decide: bool) -> list[s
     if not found.defects:
         folded = "" if found.folded else "; nothing was folded"
         click.echo(
-            f"{name}: {events(found.events)} and {found.snapshots:,} snapshots are whole{folded}"
+            f"{name}: {events(found.events)} and {snapshots(found.snapshots)} are whole{folded}"
         )
     return found.defects
 

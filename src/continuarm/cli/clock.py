@@ -26,7 +26,8 @@ def clock(name: str, sets: bool, store: str) -> None:
         seconds = set_clock(ledgers, name) if sets else ahead(experiment, now)
     newest = utc(experiment.time - experiment.clock_offset)
     if seconds <= 0.0:
-        click.echo(f"{name}: the clock, {utc(now)}, is not behind the newest event")
+        nothing = "; nothing was written" if sets else ""
+        click.echo(f"{name}: the clock, {utc(now)}, is not behind the newest event{nothing}")
     elif sets:
         click.echo(f"{name}: ages are counted from {utc(now)} on; it was {seconds:,.0f} s ahead")
     else:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from continuarm.cli.moving import snapshots
 from continuarm.cli.progress import Progress
 from continuarm.cli.stores import opened, store_option
 
@@ -31,7 +32,7 @@ def replay(name: str, store: str) -> None:
     earlier = f"; {found.earlier:,} decisions are of before" if found.earlier else ""
     click.echo(
         f"{name}: {found.events:,} events after position {found.begins:,}: "
-        f"{found.decisions:,} decisions and {found.snapshots:,} snapshots are the same{earlier}; "
+        f"{found.decisions:,} decisions and {snapshots(found.snapshots)} are the same{earlier}; "
         f"the largest difference is {found.rounding}"
     )
 

@@ -12,7 +12,7 @@ import click
 
 from continuarm.cli.stores import opened, store_option
 
-__all__ = ["events", "experiments", "export", "import_", "utc"]
+__all__ = ["events", "experiments", "export", "import_", "snapshots", "utc"]
 
 
 def utc(seconds: float) -> str:
@@ -24,6 +24,11 @@ def utc(seconds: float) -> str:
 def events(count: int) -> str:
     """So many events."""
     return "1 event" if count == 1 else f"{count:,} events"
+
+
+def snapshots(count: int) -> str:
+    """So many snapshots."""
+    return "1 snapshot" if count == 1 else f"{count:,} snapshots"
 
 
 @click.command("experiments")
@@ -66,12 +71,12 @@ def export(name: str, target: str, store: str) -> None:
 
     NAME is that of the experiment.
     """
-    from continuarm.store.moving import written_lines
+    from continuarm.ledger.exports import export_lines
 
     with opened(store) as ledgers:
-        ledgers.experiment(name)  # an unknown one leaves no file
+        lines = export_lines(ledgers, name)  # what is refused leaves no file
         with _written(target) as file:
-            for line in written_lines(ledgers, name):
+            for line in lines:
                 file.write(line + "\n")
 
 
@@ -116,7 +121,8 @@ def import_(file: str, name: str | None, store: str) -> None:
 
     with _read(file) as lines, opened(store, make=True) as ledgers:
         found = import_lines(ledgers, lines, name)
-    click.echo(f"{found.name}: {events(found.head)}")
+    archived = "; it is archived" if found.archived else ""
+    click.echo(f"{found.name}: {events(found.head)}{archived}")
 
 
 @contextlib.contextmanager

@@ -107,6 +107,9 @@ def revoke(name: str, store: str) -> None:
     """Revoke a token. NAME is whose it is."""
     with opened(store) as ledgers:
         ledgers.revoke_token(name)
+        left = len(ledgers.tokens())
+    last = "" if left else "; it was the last one: nobody is let in until one is made"
+    click.echo(f"{name}: revoked{last}")
 
 
 @token.command("disable")
@@ -116,5 +119,8 @@ def disable(store: str, yes: bool) -> None:
     """Revoke all tokens, and let everybody in on loopback; other machines are never let in so."""
     meant = yes or click.confirm("Revoke all tokens, and let everybody on this machine in?")
     with opened(store) as ledgers:
-        if meant:
-            ledgers.disable_tokens()
+        if not meant:
+            click.echo("nothing was changed")
+            raise SystemExit(1)
+        ledgers.disable_tokens()
+    click.echo("all tokens are revoked: everybody on this machine is let in")

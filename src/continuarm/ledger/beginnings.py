@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from continuarm.errors import StoreError, UnknownExperimentError
 from continuarm.ledger.entries import BEGAN
-from continuarm.ledger.snapshots import snapshot_of
+from continuarm.ledger.snapshots import copy_of_state, snapshot_of
 from continuarm.ledger.version import is_newer, own_version
 from continuarm.live.life import Life
 from continuarm.store.protocol import Store
@@ -53,7 +53,8 @@ def entry_of_beginning(kept: Snapshot, since: int, **more: Any) -> Entry:
 def begin(store: Store, name: str, life: Life, **more: Any) -> None:
     """Let an experiment begin with this state, if it has not begun."""
     kept = store.keep(name, snapshot_of(life, 1), stays=True)
-    store.append(name, [entry_of_beginning(kept, 1, **more)], onto=0)
+    entry = entry_of_beginning(kept, 1, **more, state=copy_of_state(kept.state))
+    store.append(name, [entry], onto=0)
 
 
 def began(store: Store, name: str) -> Began:

@@ -90,16 +90,7 @@ class Refold:
         """A life whose incumbent is what an export recommends, with the decisions still open."""
         first = next((s for s in kept if is_whole(s)), None)
         if first is None or table is None:
-            way = (
-                f"let its old version `export` what it recommends (GET …/{self.name}/export), and "
-                f"run `continuarm upgrade {self.name} --export FILE`"
-                if first is not None
-                else "restore a backup of the store"
-            )
-            raise StoreError(
-                f"this version must read a state of {self.name!r} to begin with, but can read "
-                f"none of its {len(kept)} snapshots: {way}"
-            )
+            raise StoreError(self._unread(kept, first))
         _, _, content = first.state.partition(b"\n")
         life = life_of(_with_rule(state.beginning_of(content), table))
         if life.model.counts_asking:
@@ -112,6 +103,22 @@ class Refold:
             fold(life, record)
         self.from_export = True
         return life, max(first.position, self.store.experiment(self.name).begins)
+
+    def _unread(self, kept: list[Snapshot], whole: Snapshot | None) -> str:
+        """Why there is nothing to begin with, and what to do."""
+        if whole is not None:
+            return (
+                f"this version must read a state of {self.name!r} to begin with, but can read "
+                f"none of its {len(kept)} snapshots: let its old version `export` what it "
+                f"recommends (GET …/{self.name}/export), and run `continuarm upgrade {self.name} "
+                "--export FILE`"
+            )
+        at = ", ".join(f"{one.position:,}" for one in self.store.kept(self.name))
+        what = f"each of those it has, at {at}, is damaged" if at else "it has none"
+        return (
+            f"a ledger begins with a snapshot that is whole, but of {self.name!r} {what}: restore "
+            "a backup of the store"
+        )
 
     def _fold(self, life: Life, record: Record) -> None:
         self._progress(1)

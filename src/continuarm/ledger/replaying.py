@@ -106,15 +106,15 @@ class _Replay:
         return Replayed(self.beginning.position, events, *counts, self.rounding, difference)
 
     def _first(self) -> Life:
-        first = self.kept.get(self.position)
-        if first is None:
-            raise _Difference(f"position {self.position}: the snapshot of the beginning is gone")
-        if first.digest != self.beginning.digest:
-            raise _Difference(f"position {self.position}: the snapshot is not the beginning's")
-        life = readable_life(first)
-        if life is None:
-            raise _Difference(f"position {self.position}: the snapshot is damaged")
-        return life
+        first, what = self.kept.get(self.position), "of the beginning is gone"
+        if first is not None:
+            fits, life = first.digest == self.beginning.digest, readable_life(first)
+            if fits and life is not None:
+                return life
+            what = "is damaged" if fits else "is not the beginning's"
+        raise _Difference(
+            f"position {self.position}: the snapshot {what}: restore a backup of the store"
+        )
 
     def _fold_all(self) -> None:
         ahead, furthest = self._records(), self._furthest()

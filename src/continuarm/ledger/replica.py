@@ -21,6 +21,7 @@ from continuarm.ledger.refold import Refold
 from continuarm.ledger.snapshots import newest_kept, readable_life, snapshot_of
 from continuarm.live.events import Event
 from continuarm.live.life import Life
+from continuarm.store.checksums import DamagedError
 from continuarm.store.protocol import MOST_READ, Store
 from continuarm.store.records import Outcome, Record, Snapshot
 
@@ -97,7 +98,10 @@ class Replica:
 
     def read_next(self, most: int = MOST_READ) -> list[Record]:
         """The record that was folded last, if it is still there, and those after it."""
-        return self.store.read(self.name, self.position - 1, most + 1)
+        try:
+            return self.store.read(self.name, self.position - 1, most + 1)
+        except DamagedError as error:
+            raise self._broken(error) from error
 
     def fold_read(self, records: list[Record]) -> int:
         """Fold what `read_next` has read, as far as it is not folded by now; how many were."""

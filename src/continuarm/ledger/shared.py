@@ -18,6 +18,7 @@ from continuarm.ledger.desk import Desk, Written, checked_key
 from continuarm.ledger.entries import TIME_PASSED
 from continuarm.ledger.groups import Groups
 from continuarm.ledger.replica import SNAPSHOT_EVERY, Replica
+from continuarm.ledger.settings import OF_POLICY
 from continuarm.ledger.succession import succeeding
 from continuarm.live import state
 from continuarm.live.decision import Bin, Decision
@@ -31,14 +32,6 @@ from continuarm.store import Store, open_store
 from continuarm.store.records import Entry, Outcome
 
 __all__ = ["SharedPolicy", "begun", "share"]
-
-SETTINGS = (
-    "context",
-    "decision",
-    "partition",
-    "learner",
-    "start_given",
-)
 
 
 def share(
@@ -111,7 +104,7 @@ def _settings(life: Life, more: dict[str, Any]) -> str:
     """What must be the same for all who share it."""
     text, _, _ = state.to_bytes(life).partition(b"\n")
     header, start = json.loads(text), life.incumbent.numbers
-    plain = {key: header[key] for key in SETTINGS if key in header}
+    plain = {key: header[key] for key in OF_POLICY if key in header}
     plain |= {"start": start.first.tolist(), "slopes": start.slopes.tolist()}
     waiting = life.beginning.waiting  # what else it has may be changed later
     plain |= {"missing": waiting.missing, "has_clock": waiting.ttl_seconds is not None}

@@ -3,20 +3,19 @@
 Whatever is damaged is said, and stops nothing: each part is looked at by itself.
 """
 
-import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple, TypeVar
 
 from continuarm.ledger.beginnings import began
+from continuarm.ledger.entries import CLOCK_SET, offset_of
 from continuarm.ledger.imports import RecordCheck
 from continuarm.ledger.replaying import replay
-from continuarm.ledger.shared import SETTINGS
-from continuarm.ledger.snapshots import is_whole, readable_life
+from continuarm.ledger.settings import settings_of
+from continuarm.ledger.snapshots import copy_of_beginning, is_whole, readable_life
 from continuarm.ledger.version import own_version
-from continuarm.live import state
 from continuarm.store.protocol import MOST_READ, Store
-from continuarm.store.records import Experiment, Kept, Record, Snapshot
+from continuarm.store.records import Experiment, Kept, Record
 from continuarm.store.rules import Once
 
 __all__ = ["Verified", "verify"]
@@ -68,12 +67,14 @@ class _Verification:
         return Verified(self.events, len(self.kept), self.folded, self.defects)
 
     def _run(self, experiment: Experiment, decide: bool) -> None:
-        check = RecordCheck(experiment)
+        settings = self._tried("its settings", lambda: settings_of(experiment))
+        check = RecordCheck(experiment, settings)
         for kept in self.kept:
             look = partial(self._look, kept, experiment, check)
             self._tried(f"the snapshot at {kept.position}", look)
-        if experiment.head > 0 and check.life is None:
-            self.defects.append("the snapshots: one of them must be readable, but none is")
+        if experiment.head > 0:
+            self._tried("the beginning", partial(self._look_at_beginning, experiment, check))
+            self._tried("the clock", partial(self._look_at_clock, experiment))
         self._look_at_records(experiment, check)
         if experiment.head > 0 and not self.defects:
             self._tried("the ledger", lambda: self._fold(decide))
@@ -93,21 +94,38 @@ class _Verification:
         if snapshot is None or not is_whole(snapshot):
             raise ValueError("it must be as it was kept, but is damaged")
         check.snapshot(snapshot)
-        self._look_at_settings(experiment, snapshot)
         if kept.version == own_version() and readable_life(snapshot) is None:
             raise ValueError("this version must be able to read it, but is not")
 
-    @staticmethod
-    def _look_at_settings(experiment: Experiment, snapshot: Snapshot) -> None:
-        """A state is that of a policy with the settings of the experiment."""
-        _, _, content = snapshot.state.partition(b"\n")
-        settings, own = json.loads(experiment.settings), state.parts_of(content)[0]
-        for field in SETTINGS:
-            if settings.get(field) != own.get(field):
-                raise ValueError(
-                    f"it must have the settings of the experiment, but {field} is "
-                    f"{own.get(field)} there and {settings.get(field)} here"
-                )
+    def _look_at_beginning(self, experiment: Experiment, check: RecordCheck) -> None:
+        """Its snapshot is there, and there is one to begin with."""
+        copy = copy_of_beginning(self.store, self.name)
+        if check.life is None and copy is not None:
+            check.snapshot(copy)
+        if check.life is None:
+            self.defects.append(
+                "the snapshots: one of them must be readable, but none is: restore a backup of "
+                "the store"
+            )
+        first = began(self.store, self.name)
+        if first[:2] not in {kept[:2] for kept in self.kept}:
+            has_copy = copy is not None and copy[:2] == first[:2]
+            instead = "; servers take the copy that the ledger has" if has_copy else ""
+            raise ValueError(f"the snapshot of the beginning is gone{instead}")
+
+    def _look_at_clock(self, experiment: Experiment) -> None:
+        """The times of records are ahead of the clock by what the ledger says."""
+        record = self.store.latest(self.name, CLOCK_SET)
+        if record is not None and record.position > experiment.head:
+            return  # it was set meanwhile
+        if record is None and experiment.begins > 0:
+            return  # that event may be erased
+        said = 0.0 if record is None else offset_of(record)
+        if experiment.clock_offset != said:
+            raise ValueError(
+                f"clock_offset must be what the ledger says, {said}, but is "
+                f"{experiment.clock_offset}"
+            )
 
     def _look_at_records(self, experiment: Experiment, check: RecordCheck) -> None:
         once = Once(experiment.begins == 0)

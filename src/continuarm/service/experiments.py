@@ -137,7 +137,7 @@ class Experiments:
         if held is None or held.reason != reason:
             LOG.error("%r is quarantined", name, exc_info=error)
         is_known = isinstance(error, OtherVersionError)
-        said = reason if is_known else f"{type(error).__name__}: its log has the reason"
+        said = reason if is_known else f"{type(error).__name__}: the server's log has the reason"
         again = time.monotonic() + min(AGAIN * 2.0 ** (tries - 1), SELDOM)
         self.quarantined[name] = Quarantined(reason, said, tries, again)
         return reason

@@ -14,6 +14,7 @@ from continuarm.service.stopping import end_well, end_with
 from continuarm.service.workers import ARE_EVEN, Workers
 from continuarm.store import open_store
 from continuarm.store.addresses import without_password
+from continuarm.store.schema import NoStoreError
 
 try:
     import httptools  # noqa: F401  # the parser that uvicorn is run with
@@ -64,13 +65,17 @@ def serve(
     public = not is_loopback(host)
     with bound(host, port) as free:
         port = free.getsockname()[1]
-    with closing(open_store(store)) as opened:  # what is wrong with it is said at once, and once
-        if public and not opened.tokens():
-            raise SettingsError(
-                "without tokens a server listens on loopback, 127.0.0.1 or ::1, but got "
-                f"{host!r}: make one with `continuarm token create NAME --store "
-                f"{without_password(store)}`"
-            )
+    try:  # what is wrong with the store is said at once, and once; what is refused makes none
+        with closing(open_store(store, make=not public)) as opened:
+            has_tokens = bool(opened.tokens())
+    except NoStoreError:
+        has_tokens = False
+    if public and not has_tokens:
+        raise SettingsError(
+            "without tokens a server listens on loopback, 127.0.0.1 or ::1, but got "
+            f"{host!r}: make one with `continuarm token create NAME --store "
+            f"{without_password(store)}`"
+        )
     manner = {"rate": rate, "log_contexts": log_contexts, "origins": list(origins)}
     manner |= {"public": public}
     os.environ[STORE], os.environ[MAX_LAG] = store, repr(max_lag)

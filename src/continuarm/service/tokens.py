@@ -11,7 +11,7 @@ from typing import NamedTuple
 from continuarm.background import Task
 from continuarm.errors import ContinuarmError, SettingsError, UnavailableError
 from continuarm.store.protocol import Store
-from continuarm.store.records import Token
+from continuarm.store.records import SCOPES, Token
 
 __all__ = [
     "SCOPES",
@@ -24,7 +24,6 @@ __all__ = [
     "issue",
 ]
 
-SCOPES = ("read", "decide", "admin")  # each may do what those before it may
 BURST = 2.0  # seconds of its rate that a token may use at once
 LOOK = 0.5  # seconds between two looks into the store
 OLDEST = 5.0  # seconds since a look that succeeded, after which nobody is let in

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn, Protocol, TypeVar
 
 from continuarm.errors import InputError
-from continuarm.store.checksums import is_whole
+from continuarm.store.checksums import checksum_of, fits, is_whole
 from continuarm.store.protocol import Store
 from continuarm.store.records import Experiment, Record, Snapshot
 from continuarm.store.rules import is_typed, named
@@ -18,23 +18,38 @@ LONGEST_SHOWN = 200  # characters
 Part = TypeVar("Part", Experiment, Record, Snapshot)
 
 
-def written_lines(store: Store, name: str) -> Iterator[str]:
-    """An experiment as it is now, one line at a time."""
+def written_lines(
+    store: Store, name: str, snapshots: Iterable[Snapshot] | None = None
+) -> Iterator[str]:
+    """An experiment as it is now, one line at a time.
+
+    snapshots : those that are written; None: all that are kept.
+    """
     experiment = store.experiment(name)
     yield json.dumps({"continuarm": FORMAT, **experiment._asdict()})
-    for kept in store.kept(name):
-        snapshot = store.snapshot(name, *kept[:2])
-        if snapshot is not None and snapshot.position <= experiment.head and is_whole(snapshot):
+    for snapshot in _kept(store, name) if snapshots is None else snapshots:
+        if snapshot.position <= experiment.head and is_whole(snapshot):
             state = base64.b64encode(snapshot.state).decode()
             yield json.dumps({"snapshot": {**snapshot._asdict(), "state": state}})
     for record in store.kept_open(name):
-        yield json.dumps({"event": record._asdict()})
+        yield _line_of(record)
     position = experiment.begins
     while position < experiment.head:
         for record in store.read(name, position):
             if record.position <= experiment.head:
-                yield json.dumps({"event": record._asdict()})
+                yield _line_of(record)
             position = record.position
+
+
+def _line_of(record: Record) -> str:
+    return json.dumps({"event": record._asdict(), "checksum": checksum_of(record)})
+
+
+def _kept(store: Store, name: str) -> Iterator[Snapshot]:
+    for kept in store.kept(name):
+        snapshot = store.snapshot(name, *kept[:2])
+        if snapshot is not None:
+            yield snapshot
 
 
 class Check(Protocol):
@@ -127,9 +142,13 @@ def _part(plain: dict[str, Any], first: bool) -> Experiment | Record | Snapshot:
         if plain.pop("continuarm") != FORMAT:
             raise ValueError("another format")
         return _typed(Experiment(**plain))
+    checksum = plain.pop("checksum", None)  # versions before wrote none
     [(kind, fields)] = plain.items()
     if kind == "event":
-        return _typed(Record(**fields))
+        record = _typed(Record(**fields))
+        if not fits(record, checksum):
+            raise ValueError(f"an event that its checksum {checksum!r} does not fit")
+        return record
     if kind != "snapshot":
         raise ValueError(kind)
     state = base64.b64decode(fields["state"], validate=True)

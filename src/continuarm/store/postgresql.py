@@ -286,7 +286,9 @@ class PostgresqlDatabase:
 
 
 def _in_one_line(error: Exception) -> str:
-    return " ".join(str(error).partition("\nLINE ")[0].split())
+    lines = str(error).partition("\nLINE ")[0].splitlines()
+    found = [words for line in lines if (words := " ".join(line.split()))]
+    return "; ".join(found).replace(":; ", ": ")
 
 
 _all: WeakSet[PostgresqlDatabase] = WeakSet()

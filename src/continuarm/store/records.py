@@ -8,6 +8,7 @@ __all__ = [
     "KEY_TAKEN",
     "MOVED_ON",
     "NEVER_ASKED",
+    "SCOPES",
     "Appended",
     "Entry",
     "Experiment",
@@ -24,6 +25,8 @@ NEVER_ASKED: Final = "never asked"  # the decision that it closes
 CLOSED_BEFORE: Final = "closed before"  # that decision was told, forgotten or expired
 KEY_TAKEN: Final = "key taken"  # by an earlier entry
 MOVED_ON: Final = "moved on"  # the ledger has, since the position that the group is for
+
+SCOPES: Final = ("read", "decide", "admin")  # of tokens; each may do what those before it may
 
 
 class Experiment(NamedTuple):
@@ -128,7 +131,7 @@ class Kept(NamedTuple):
 class Token(NamedTuple):
     """Who may do what; the token itself is known to its owner alone.
 
-    scope : `"read"`, `"decide"` or `"admin"`, each of which may do what those before it may.
+    scope : one of `SCOPES`.
     hashed : its SHA-256.
     created : when, in seconds since 1970.
     """

@@ -4,7 +4,7 @@ from typing import Final
 
 from continuarm.errors import StoreError
 
-__all__ = ["VERSION", "missing", "statements"]
+__all__ = ["VERSION", "NoStoreError", "missing", "statements"]
 
 # A migration's statements, in order; version n is what the first n of them make. Each is run once,
 # and never changed afterwards: a change of the tables is one more migration.
@@ -90,6 +90,10 @@ def statements(found: int, where: str, words: dict[str, str]) -> list[str]:
     return [text.format(**words) for migration in MIGRATIONS[found:] for text in migration]
 
 
-def missing(where: str) -> StoreError:
+class NoStoreError(StoreError):
     """There is no store, and none is to be made."""
-    return StoreError(f"a store must be there to look into it, but {where} is none")
+
+
+def missing(where: str, what: str = "is none") -> NoStoreError:
+    """There is no store, and none is to be made."""
+    return NoStoreError(f"a store must be there to look into it, but {where} {what}")

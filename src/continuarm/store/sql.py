@@ -5,6 +5,7 @@ Statements are fixed texts; whatever comes from outside is a parameter.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from time import monotonic
 from typing import Any, TypeVar
@@ -47,6 +48,7 @@ WRITE = f"INSERT INTO events (experiment, {WRITTEN}) VALUES {ROW}"
 MOST_ROWS = 64  # of one statement
 LARGE, WHOLE = 30.0, 3600.0  # seconds for a snapshot, and for a whole experiment
 IS_OPENED = "0, 0.0, '', '', opens, NULL, NULL"  # a record without what its index does not have
+CHECKSUM = "SELECT checksum FROM events WHERE experiment = ? AND position < ?"
 NEED_TOKENS = (
     "INSERT INTO continuarm_settings (name, value) VALUES ('tokens', 'needed') "
     "ON CONFLICT DO NOTHING"
@@ -181,7 +183,19 @@ class SqlStore:
                 max(after, experiment.begins),
                 most,
             )
-        return checked(name, rows)
+        return checked(name, rows, partial(self._is_early, number))
+
+    def _is_early(self, number: int, position: int) -> bool:
+        """Whether no record before a position has a checksum.
+
+        The first of all and the one before tell, where each is looked at when it is read.
+        """
+        look = f"{CHECKSUM} ORDER BY position"
+        with self.database.reading() as session:
+            ends = [
+                session.send(f"{look} {way} LIMIT 1", number, position) for way in ("ASC", "DESC")
+            ]
+            return all(checksum is None for end in ends for (checksum,) in end())
 
     def glance(self) -> object:
         """See `Store`."""
@@ -197,7 +211,7 @@ class SqlStore:
                 number,
                 value,
             )
-        return next(iter(checked(name, rows)), None)
+        return next(iter(checked(name, rows, partial(self._is_early, number))), None)
 
     def opening(self, name: str, decision: str) -> Record | None:
         """See `Store`."""
@@ -221,7 +235,7 @@ class SqlStore:
                 number,
                 kind,
             )
-        return next(iter(checked(name, rows)), None)
+        return next(iter(checked(name, rows, partial(self._is_early, number))), None)
 
     def wait(self, name: str, after: int, seconds: float) -> bool:
         """See `Store`."""
@@ -328,7 +342,7 @@ class SqlStore:
                 number,
                 experiment.begins,
             )
-        return checked(name, rows)
+        return checked(name, rows, partial(self._is_early, number))
 
     def add_token(self, token: Token) -> None:
         """See `Store`."""

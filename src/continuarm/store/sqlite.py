@@ -33,6 +33,7 @@ LOOK = 0.002  # seconds between two looks whether something was appended
 PRIVATE = 0o600
 HEADING = "*** in database main ***"  # of what an integrity check finds
 NO_TEXT = "Could not decode"  # how sqlite3 begins to say that a text is damaged
+MALFORMED = "malformed"  # as SQLite says of a file that is damaged
 READ, WRITE = "BEGIN", "BEGIN IMMEDIATE"
 WORDS = {
     "identity": "INTEGER PRIMARY KEY",
@@ -105,7 +106,8 @@ class SqliteDatabase:
         if not self.path.parent.is_dir():
             raise StoreError(f"the folder of a store must be there, but {self.path.parent} is not")
         if not make and not (self.path.exists() and self.path.stat().st_size):
-            raise schema.missing(str(self.path))
+            what = "is an empty file" if self.path.is_file() else "is none"
+            raise schema.missing(str(self.path), what)
         self._make_private()
         self._connections = Connections(self.path)
         self._end = weakref.finalize(self, self._connections.close)
@@ -167,7 +169,8 @@ class SqliteDatabase:
         passes = passes and not str(error).startswith(NO_TEXT)
         if passes or not self._connections.is_whole():
             return UnavailableError(f"a store must answer, but {self.path}: {error}")
-        return StoreError(f"a store must be readable, but {self.path}: {error}")
+        way = ": restore a backup" if MALFORMED in str(error) else ""
+        return StoreError(f"a store must be readable, but {self.path}: {error}{way}")
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Session]:
@@ -266,7 +269,8 @@ class SqliteDatabase:
         with self.reading() as session:
             found = [str(text) for (text,) in session.run("PRAGMA integrity_check")]
         lines = [line for text in found for line in text.splitlines() if line != HEADING]
-        return [] if lines == ["ok"] else lines
+        damaged = f"{self.path} is damaged, as the lines before say: restore a backup"
+        return [] if lines == ["ok"] else [*lines, damaged]
 
     def scrub(self) -> None:
         """Write the file anew, and cut the log of writes that holds what was in it."""
