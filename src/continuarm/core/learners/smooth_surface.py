@@ -72,8 +72,8 @@ class SmoothSurface:
     >>> box = ca.Box([0.0], [1.0])
     >>> policy = ca.Policy(box, box, partition=ca.Grid(1), learner=ca.SmoothSurface(), rng=0)
     >>> result = ca.simulate(policy, "scalar", horizon=1000, rng=0)
-    >>> round(float(result.regret[0, -1]), 1)
-    0.0
+    >>> int(result.regret[0, -1])
+    5
     """
 
     reach: float | None = 0.1
