@@ -331,7 +331,8 @@ def test_offers_of_another_protocol_are_ignored(
     whole = ask + offer + b"content-length: %d\r\n\r\n" % len(body) + body
     chunks = ask + offer + b"transfer-encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n"
     look = SMALL.replace(b"\r\n\r\n", b"\r\n" + offer + b"\r\n")
-    last = SMALL.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n")
+    closes = b"\r\n" + offer.replace(b"connection: ", b"connection: close, ") + b"\r\n"
+    last = SMALL.replace(b"\r\n\r\n", closes)
     said = whole + look + SMALL + chunks % (len(body), body) + whole + last
     with closing(_connected(client)) as plain:
         for first in range(0, len(said), size):

@@ -15,17 +15,19 @@ import httpx
 import numpy as np
 import pytest
 
-from continuarm.ledger.desk import Desk
+from continuarm.ledger.desk import Desk, Written
 from continuarm.ledger.replica import Replica
 from continuarm.live.decision import Decision
 from continuarm.live.life import Life
 from continuarm.service import deciding, making
 from continuarm.service.experiments import Experiments
-from continuarm.service.making import Making
+from continuarm.service.groups import Waiting
+from continuarm.service.making import Making, Wish
 from continuarm.service.messages import Edges, NewExperiment
 from continuarm.service.refusals import TooBusyError
 from continuarm.service.running import Running
 from continuarm.store import open_store
+from continuarm.store.records import Entry
 from tests.service import CUSTOMER, HERE, PRICES, SIZES, served, until
 
 OTHER = "/v1/experiments/other"
@@ -163,6 +165,18 @@ def test_a_request_whose_decisions_take_too_long_is_refused_as_a_whole(
         assert store.experiment("prices").head == 1
         alone = client.post(f"{HERE}/decisions", json={"context": CUSTOMER})
         assert alone.status_code == 200, "it is made already"
+
+
+def test_a_payoff_that_waited_behind_slow_decisions_is_not_late() -> None:
+    async def late_ones() -> list[bool]:
+        loop = asyncio.get_running_loop()
+        waiting = [Waiting(loop.create_future(), time.monotonic() - 1e6) for _ in range(2)]
+        wish = Wish(np.zeros(1), None, None)
+        making._refuse_late([wish, Written(Entry("told", "{}"))], waiting)
+        waiting[0].done.exception()
+        return [one.done.done() for one in waiting]
+
+    assert asyncio.run(late_ones()) == [True, False]
 
 
 def test_decisions_in_turn_have_the_same_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,7 +56,7 @@ class Making:
         try:
             while len(made) < len(wishes):
                 if made:
-                    _refuse_late(waiting[len(made) :])
+                    _refuse_late(wishes[len(made) :], waiting[len(made) :])
                     await asyncio.sleep(0.0)
                 made += await self._next(zip(wishes, waiting, strict=True), len(made))
         finally:
@@ -107,10 +107,10 @@ class Making:
             self.is_aside = False
 
 
-def _refuse_late(waiting: Sequence[Waiting]) -> None:
+def _refuse_late(wishes: Sequence[Wish | Written], waiting: Sequence[Waiting]) -> None:
     """Refuse requests of which a decision is still to be made, when their time is over."""
-    for one in waiting:
-        if is_late(one) and not one.done.done():
+    for wish, one in zip(wishes, waiting, strict=True):
+        if isinstance(wish, Wish) and is_late(one) and not one.done.done():
             one.done.set_exception(late())
 
 

@@ -27,15 +27,17 @@ class Parser(HttpRequestParser):
         return self.should_upgrade() and self.get_method() != CONNECT
 
     def feed_data(self, data: Any) -> None:
-        """See `HttpRequestParser`."""
-        while data:
-            try:
-                super().feed_data(data)
-                return
-            except HttpParserUpgrade as offer:
-                if self.get_method() == CONNECT:
-                    raise
-                data = self._plain() + data[offer.args[0] :]
+        """See `HttpRequestParser`.
+
+        Another parser goes on: this one would read nothing after a request that is the last one.
+        """
+        try:
+            super().feed_data(data)
+        except HttpParserUpgrade as offer:
+            if self.get_method() == CONNECT:
+                raise
+            self._protocol.parser = Parser(self._protocol)
+            self._protocol.parser.feed_data(self._plain() + data[offer.args[0] :])
 
     def _plain(self) -> bytes:
         """The headers that were read last, without the offer."""

@@ -109,15 +109,26 @@ class _Lines:
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._lines, self.number = lines, 1
+        self._checked: bool | None = None  # whether events have checksums: all, or none
 
     def parts(self) -> Iterator[Experiment | Record | Snapshot]:
         for number, line in enumerate(self._lines, 1):
             self.number = number
             try:
-                yield _part(json.loads(line, parse_constant=_refuse), first=number == 1)
+                plain = json.loads(line, parse_constant=_refuse)
+                self._check_checked(plain)
+                yield _part(plain, first=number == 1)
             except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
                 words = _in_words(error)
                 raise InputError(f"it must be as it was exported, but {words}") from None
+
+    def _check_checked(self, plain: Any) -> None:
+        """Refuse an event without a checksum beside others with one, or the other way round."""
+        if "event" in plain:
+            checked = plain.get("checksum") is not None
+            if checked is not (checked if self._checked is None else self._checked):
+                raise ValueError("events with and without a checksum")
+            self._checked = checked
 
 
 def _in_words(error: Exception) -> str:
