@@ -128,6 +128,9 @@ def page(results: list[dict[str, Any]], said: str) -> str:
         used = [k for k in range(len(rows[0])) if any(row[k] is not None for row in rows)]
         table = Table.of([COLUMNS[1:][k] for k in used], [[row[k] for k in used] for row in rows])
         sections.append(f"## {part.capitalize()}\n\n{about}\n\n{table.markdown()}\n")
+    parts = {result["row"][0] for result in results}
+    if missing := [part for part in PARTS if part not in parts]:
+        sections.append(f"Not on this page, and not run this time: {', '.join(missing)}.\n")
     minutes = sum(result["seconds"] for result in results) / 60
     sections.append(f"`{said}` on {machine()}, in {minutes:.0f} minutes.\n")
     return "\n".join(sections)
