@@ -14,6 +14,7 @@ import pandas as pd  # type: ignore[import-untyped]
 import pytest
 
 import continuarm as ca
+from continuarm.client.incumbent import KEYS, incumbent_of
 from continuarm.errors import (
     AlreadyToldError,
     DeniedError,
@@ -203,6 +204,63 @@ def test_a_client_of_an_event_loop_answers_the_incumbent_too(service: httpx.Clie
     assert service.get(HERE).json()["counts"]["open"] == before["open"]
 
 
+def test_a_key_that_was_answered_by_the_incumbent_has_the_same_answer_again(
+    service: httpx.Client,
+) -> None:
+    """Previously the service's decision was given for it, and then forgotten in the background."""
+    port = service.base_url.port
+    assert port is not None
+    before = counts_of(service)
+
+    async def visit(address: str, options: dict[str, Any]) -> None:
+        async with ca.AsyncClient(address, "prices", **options) as policy:
+            asked = [await policy.ask(CUSTOMER, key=f"async {before['lost']}") for _ in range(2)]
+            assert {decision.role for decision in asked} == {"incumbent"}
+
+    with slow(port, 0.5) as address:
+        options: dict[str, Any] = {"incumbent": [4.0], "patience": 0.1}
+        with ca.Client(address, "prices", **options) as policy:
+            asked = [policy.ask(CUSTOMER, key=f"visit {before['lost']}") for _ in range(2)]
+            assert {decision.role for decision in asked} == {"incumbent"}
+            assert policy._incumbent is not None
+            policy._incumbent.patience = 10.0  # longer than the service takes
+            again = policy.ask(CUSTOMER, key=f"visit {before['lost']}")
+            assert again.role == "incumbent"
+            assert policy.ask(CUSTOMER, key="another").id > 0
+            policy.tell(again, 1.0)
+        asyncio.run(visit(address, options))
+    until(lambda: counts_of(service)["lost"] == before["lost"] + 2)
+    assert counts_of(service)["decisions"] == before["decisions"] + 3
+
+
+def test_keys_that_were_answered_by_the_incumbent_are_kept_within_bounds() -> None:
+    today = incumbent_of([4.0], None)
+    assert today is not None
+    for number in range(KEYS + 1):
+        today.decision((), [], str(number))
+    assert not today.answered("0")
+    assert not today.answered(None)
+    assert today.answered("1")
+    assert today.answered(str(KEYS))
+
+
+def test_many_decisions_of_which_a_later_part_fails_are_forgotten(service: httpx.Client) -> None:
+    """Nobody has seen those of the first thousand; so nobody waits for their payoffs."""
+    before = counts_of(service)
+    rows = [CUSTOMER] * 1000 + [{"age": "old", "income": 1}]
+    with ca.Client(str(service.base_url), "prices") as policy, pytest.raises(InputError):
+        policy.ask_many(rows)
+
+    async def visit() -> None:
+        async with ca.AsyncClient(str(service.base_url), "prices") as policy:
+            await policy.ask_many(rows)
+
+    with pytest.raises(InputError):
+        asyncio.run(visit())
+    assert counts_of(service)["open"] == before["open"]
+    assert counts_of(service)["lost"] >= before["lost"]
+
+
 def counts_of(service: httpx.Client) -> Any:
     return service.get(HERE).json()["counts"]
 
@@ -334,6 +392,7 @@ def test_a_context_has_the_forms_that_a_policy_takes(service: httpx.Client, form
 
     async def visit() -> None:
         async with ca.AsyncClient(str(service.base_url), "prices") as policy:
+            best = await policy.recommend(CUSTOMER)
             assert (await policy.recommend(form)).tolist() == best.tolist()
             assert "age 37" in (await policy.explain(form))["text"]
 

@@ -177,7 +177,7 @@ def stored(path: Path, rng: Random) -> tuple[str, str]:
     with closing(store):
         try:
             if rng.random() < STARTED:
-                _start(store)
+                _start(path)
         except Exception as error:
             if others_decide or not isinstance(error, ContinuarmError):
                 return what, f"no start: {_line(error)}"
@@ -189,14 +189,10 @@ def stored(path: Path, rng: Random) -> tuple[str, str]:
         return what, _used(lambda: ca.share(policy(), store, VICTIM))
 
 
-def _start(store: Store) -> None:
-    """Open all experiments, as a server does when it starts."""
-    opened = Experiments(store)
-    try:
+def _start(path: Path) -> None:
+    """Open all experiments, as a server does when it starts, and close them as it does."""
+    with closing(Experiments(open_store(path))) as opened:
         opened.open_all()
-    finally:
-        for one in opened.all_running():
-            one.close()
 
 
 def exported(path: Path, rng: Random) -> tuple[str, str]:

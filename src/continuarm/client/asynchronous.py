@@ -58,6 +58,8 @@ class AsyncClient:
         plain, today, call = plain_of(context, "context"), self._incumbent, None
         if today is not None:
             today.check()
+            if today.answered(key):
+                return today.decision(context, plain, key)
         tries = self._servers.tries(None if today is None else today.patience)
         try:
             if self._talk.has_no_names(within):
@@ -69,7 +71,7 @@ class AsyncClient:
                 raise
             if call is not None:
                 self._forget_later(call)
-            return today.decision(context, plain)
+            return today.decision(context, plain, key)
         decision = self._talk.decision(plain, answer)
         if today is not None:
             try:
@@ -104,13 +106,18 @@ class AsyncClient:
     async def ask_many(self, contexts: Any) -> Decisions:
         """Decisions for contexts of shape `(n, dx)`; if one is refused, there is none."""
         rows = rows_of(contexts, "contexts")
-        answers = [await self.call(call) for call in self._talk.ask_many(rows)]
-        unwanted = list[str]()
+        answers, is_whole = list[dict[str, Any]](), False
         try:
-            return self._talk.decisions(rows, answers, unwanted.extend)
+            for call in self._talk.ask_many(rows):
+                answers.append(await self.call(call))
+            decisions = self._talk.decisions(rows, answers)
+            is_whole = True
+            return decisions
         finally:
-            if unwanted:
-                await self.call(self._talk.forget_all(unwanted))
+            if not is_whole:
+                for forgotten in self._talk.forget_answers(answers):
+                    with suppress(ContinuarmError):
+                        await self.call(forgotten, self._servers.few_tries())
 
     async def tell(
         self, decision: Decision | int | str, payoff: float, *, value: Any = None

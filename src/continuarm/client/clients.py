@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Event, Lock, Thread
 from typing import Any, Self
@@ -77,6 +78,8 @@ class Client:
         plain, today, call = plain_of(context, "context"), self._incumbent, None
         if today is not None:
             today.check()
+            if today.answered(key):
+                return today.decision(context, plain, key)
         tries = self._servers.tries(None if today is None else today.patience)
         try:
             if self._talk.has_no_names(within):
@@ -88,7 +91,7 @@ class Client:
                 raise
             if call is not None:
                 self._unwanted.add(call)
-            return today.decision(context, plain)
+            return today.decision(context, plain, key)
         decision = self._talk.decision(plain, answer)
         if today is not None:
             try:
@@ -101,8 +104,18 @@ class Client:
     def ask_many(self, contexts: Any) -> Decisions:
         """Decisions for contexts of shape `(n, dx)`; if one is refused, there is none."""
         rows = rows_of(contexts, "contexts")
-        answers = [self.call(call) for call in self._talk.ask_many(rows)]
-        return self._talk.decisions(rows, answers, self._forget)
+        answers, is_whole = list[dict[str, Any]](), False
+        try:
+            for call in self._talk.ask_many(rows):
+                answers.append(self.call(call))
+            decisions = self._talk.decisions(rows, answers)
+            is_whole = True
+            return decisions
+        finally:
+            if not is_whole:
+                for forgotten in self._talk.forget_answers(answers):
+                    with suppress(ContinuarmError):
+                        self.call(forgotten, self._servers.few_tries())
 
     def tell(self, decision: Decision | int | str, payoff: float, *, value: Any = None) -> None:
         """Learn the payoff of a decision; the same again changes nothing."""
@@ -120,9 +133,6 @@ class Client:
         """A payoff will never come."""
         if not is_own(decision):
             self.call(self._talk.forget(decision))
-
-    def _forget(self, ids: list[str]) -> None:
-        self.call(self._talk.forget_all(ids))
 
     def recommend(self, context: Any = ()) -> Array:
         """The best decision known now."""

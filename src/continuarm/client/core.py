@@ -1,7 +1,7 @@
 """What both clients do: which request a verb is, and what an answer means. No network here."""
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -133,9 +133,10 @@ class Talk:
         """The same for what was answered."""
         return self._post("forget", {"id": answer["id"]})
 
-    def forget_all(self, ids: list[str]) -> Call:
-        """The same for several."""
-        return self._post("forget", {"ids": ids})
+    def forget_answers(self, answers: list[dict[str, Any]]) -> list[Call]:
+        """The same for answers with several, a thousand at a time."""
+        ids = [one["id"] for answer in answers for one in answer["decisions"] if "id" in one]
+        return [self._post("forget", {"ids": part}) for part in _parts(ids)]
 
     def recommend(self, context: Plain) -> Call:
         """The best decision known."""
@@ -174,15 +175,11 @@ class Talk:
         return Decision(id_of(answer["id"]), point, numbers, names, None, answer["role"])
 
     @staticmethod
-    def decisions(
-        rows: list[Plain], answers: list[dict[str, Any]], forget: Callable[[list[str]], None]
-    ) -> Decisions:
-        """The decisions of answers; if one is none, the others are forgotten."""
+    def decisions(rows: list[Plain], answers: list[dict[str, Any]]) -> Decisions:
+        """The decisions of answers, if every one is a decision."""
         every = [one for answer in answers for one in answer["decisions"]]
         refusals = [one["refused"] for one in every if "refused" in one]
         if refusals:
-            for part in _parts([one["id"] for one in every if "id" in one]):
-                forget(part)
             raise refused(0, refusals[0])
         points = np.array([array_of(row) for row in rows], float)
         values = [list(one["decision"].values()) for one in every]

@@ -1,6 +1,7 @@
 """What a client answers itself where the service does not answer in time."""
 
 from itertools import count
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from continuarm.live.decision import Decision
 __all__ = ["Incumbent", "incumbent_of", "is_own"]
 
 PATIENCE = 0.2  # seconds
+KEYS = 10_000  # of the last answers that are kept
 
 
 class Incumbent:
@@ -26,10 +28,20 @@ class Incumbent:
         self._fixed: Plain = [] if callable(given) else plain_of(given, "incumbent")
         self.patience = checks.number("patience", patience)
         self._numbers, self._names = count(1), tuple[str, ...]()
+        self._keys, self._keeping = dict[str, None](), Lock()
 
-    def decision(self, given: Any, context: Plain) -> Decision:
+    def answered(self, key: str | None) -> bool:
+        """Whether this key was answered here: what the service decided for it is forgotten."""
+        return key in self._keys
+
+    def decision(self, given: Any, context: Plain, key: str | None) -> Decision:
         """The decision for a context; its number is below 0: the service knows nothing of it."""
         plain = self._plain(given)
+        if key is not None:
+            with self._keeping:
+                self._keys[key] = None
+                if len(self._keys) > KEYS:
+                    del self._keys[next(iter(self._keys))]
         names = tuple(plain) if isinstance(plain, dict) else tuple(map(str, range(len(plain))))
         if self._names:
             names = self._names
