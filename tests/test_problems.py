@@ -248,15 +248,16 @@ class TestRegistry:
             assert loaded(tmp_path / theme.name, theme.read_text("utf-8")).WORLDS
 
     def test_names_and_tags(self) -> None:
-        assert len(problem_names()) == len(set(problem_names())) == 71
+        assert len(problem_names()) == len(set(problem_names())) == 80
         assert len(problem_names("suite")) == 53
         others = set(problem_names()) - set(problem_names("suite"))
-        assert others == {"quadratic", *problem_names("street"), *problem_names("shops"), "drawn"}
+        apart = [problem_names(tag) for tag in ("street", "shops", "starts", "wide")]
+        assert others == {"quadratic", "drawn"}.union(*apart)
         assert len(problem_names("unseen")) == 12
         assert set(problem_names("unseen")) < set(problem_names("suite"))
         assert {name for name, _ in NAMED} == set(problem_names("named"))
-        tags = r"one of \['drawn', 'named', 'shops', 'street', 'suite', 'unseen'\], but got"
-        with pytest.raises(SettingsError, match=tags):
+        tags = "'drawn', 'named', 'shops', 'starts', 'street', 'suite', 'unseen', 'wide'"
+        with pytest.raises(SettingsError, match=rf"one of \[{tags}\], but got"):
             problem_names("seen")
 
     def test_every_world_has_its_name(self) -> None:

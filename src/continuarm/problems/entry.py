@@ -14,10 +14,12 @@ __all__ = [
     "DRAWN",
     "NAMED",
     "SHOPS",
+    "STARTS",
     "STREET",
     "SUITE",
     "SUITE_AND_NAMED",
     "UNSEEN",
+    "WIDE",
     "Entries",
     "Entry",
 ]
@@ -29,6 +31,8 @@ SUITE_AND_NAMED = ("suite", "named")
 STREET = ("street",)  # worlds that do not keep still
 DRAWN = ("drawn",)  # by a seed
 SHOPS = ("shops",)  # first days; written, and first run, when the safe start was finished
+STARTS = ("starts",)  # the centre of the box is far from the best, or the best already
+WIDE = ("wide",)  # many context columns, of which few matter
 
 
 class Entry(NamedTuple):

@@ -14,7 +14,9 @@ from continuarm.problems.worlds import (
     randomness,
     shapes,
     shops,
+    starts,
     street,
+    wide,
 )
 
 __all__ = ["THEMES"]
@@ -33,4 +35,6 @@ THEMES: tuple[Entries, ...] = (
     drawn.WORLDS,
     shops.WORLDS,
     street.WORLDS,
+    starts.WORLDS,
+    wide.WORLDS,
 )
