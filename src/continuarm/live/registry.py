@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from continuarm.core.learners.basis_surface import BasisSurface
 from continuarm.core.learners.gradient_ascent import GradientAscent
 from continuarm.core.learners.gradient_surface import GradientSurface
 from continuarm.core.learners.grid_ucb import GridUCB
@@ -30,6 +31,7 @@ _kinds: dict[str, type] = {
         GradientAscent,
         GradientSurface,
         GridUCB,
+        BasisSurface,
         ResponseSurface,
         SmoothSurface,
     )
