@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from continuarm.core.learners.gradient_surface import GradientSurface as GradientSurface
     from continuarm.core.learners.grid_ucb import GridUCB as GridUCB
     from continuarm.core.learners.kiefer_wolfowitz import KieferWolfowitz as KieferWolfowitz
+    from continuarm.core.learners.logit_demand import LogitDemand as LogitDemand
     from continuarm.core.learners.response_surface import ResponseSurface as ResponseSurface
     from continuarm.core.learners.smooth_surface import SmoothSurface as SmoothSurface
     from continuarm.core.partitions.evidence_tree import EvidenceTree as EvidenceTree
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from continuarm.live.named import CosineThompson as CosineThompson
     from continuarm.live.named import Fixed as Fixed
     from continuarm.live.named import LinearThompson as LinearThompson
+    from continuarm.live.named import LogitThompson as LogitThompson
     from continuarm.live.named import Oracle as Oracle
     from continuarm.live.named import RobbinsMonro as RobbinsMonro
     from continuarm.live.named import StaticKWSA as StaticKWSA
@@ -98,6 +100,8 @@ _HOME = {
     "GridUCB": "core.learners.grid_ucb",
     "KieferWolfowitz": "core.learners.kiefer_wolfowitz",
     "LinearThompson": "live.named",
+    "LogitDemand": "core.learners.logit_demand",
+    "LogitThompson": "live.named",
     "Oracle": "live.named",
     "Policy": "live.policy",
     "Polytope": "sets.polytope",

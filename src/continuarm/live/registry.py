@@ -10,6 +10,7 @@ from continuarm.core.learners.gradient_ascent import GradientAscent
 from continuarm.core.learners.gradient_surface import GradientSurface
 from continuarm.core.learners.grid_ucb import GridUCB
 from continuarm.core.learners.kiefer_wolfowitz import KieferWolfowitz
+from continuarm.core.learners.logit_demand import LogitDemand
 from continuarm.core.learners.response_surface import ResponseSurface
 from continuarm.core.learners.smooth_surface import SmoothSurface
 from continuarm.core.partitions.evidence_tree import EvidenceTree
@@ -32,6 +33,7 @@ _kinds: dict[str, type] = {
         GradientSurface,
         GridUCB,
         BasisSurface,
+        LogitDemand,
         ResponseSurface,
         SmoothSurface,
     )

@@ -5,7 +5,7 @@ from continuarm.live.named.kwsa import AdaptiveKWSA, StaticKWSA
 from continuarm.live.named.references import Fixed, Oracle
 from continuarm.live.named.robbins_monro import RobbinsMonro
 from continuarm.live.named.surface_sampling import SurfaceSampling
-from continuarm.live.named.thompson import CosineThompson, LinearThompson
+from continuarm.live.named.thompson import CosineThompson, LinearThompson, LogitThompson
 from continuarm.live.named.uniform_ucb import UniformUCB
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "CosineThompson",
     "Fixed",
     "LinearThompson",
+    "LogitThompson",
     "Oracle",
     "RobbinsMonro",
     "StaticKWSA",
@@ -30,5 +31,6 @@ register_policy("uniform-ucb", UniformUCB)
 register_policy("robbins-monro", RobbinsMonro)
 register_policy("linear-thompson", LinearThompson)
 register_policy("cosine-thompson", CosineThompson)
+register_policy("logit-thompson", LogitThompson)
 register_policy("oracle", Oracle.made_for)
 register_policy("fixed", Fixed.made_for)

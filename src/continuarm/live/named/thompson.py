@@ -1,16 +1,23 @@
 """Rivals to compare with: Thompson sampling on one Bayesian model of all contexts."""
 
-from typing import Unpack
+from collections.abc import Sequence
+from typing import Any, Protocol, Unpack
+
+import numpy as np
 
 from continuarm import checks
 from continuarm.box import Box
+from continuarm.core.compiling import Array, in_python
 from continuarm.core.learners.basis_surface import BasisSurface
+from continuarm.core.learners.logit_demand import NEITHER, LogitDemand, bought, margins
 from continuarm.core.partitions.grid import Grid
+from continuarm.errors import SettingsError
 from continuarm.live.named.options import PolicyOptions
 from continuarm.live.policy import Policy, Start
 
-__all__ = ["CosineThompson", "LinearThompson"]
+__all__ = ["CosineThompson", "LinearThompson", "LogitThompson"]
 
+TRIED = 200  # payoffs of a problem that are looked at
 LEAST_DEGREE, MOST_DEGREE, MOST_FREQUENCIES = 2, 3, 100
 
 
@@ -89,10 +96,63 @@ def CosineThompson(
     return _everywhere(context, decision, learner, start, "CosineThompson", options)
 
 
+def LogitThompson(
+    context: Box,
+    decision: Box,
+    *,
+    cost: float | Sequence[float] = 0.0,
+    degree: int = 1,
+    ridge: float = 0.1,
+    spread: float = 1.0,
+    start: Start | None = None,
+    problem: Any = None,
+    **options: Unpack[PolicyOptions],
+) -> Policy:
+    """Thompson sampling that is told the form of demand: products that are bought or not.
+
+    It applies where each coordinate of the decision is the price of a product, products are bought
+    independently of each other, and the payoff is the sum of `price - cost` of what was bought, so
+    that it says what that was. The log-odds of a purchase are linear in the price, with
+    coefficients that are polynomials of the context. In a simulation, a problem with other payoffs
+    is refused. Live, such a payoff teaches nothing.
+
+    Parameters
+    ----------
+    cost : of each product, or of all; below the highest price.
+    degree : the total degree of the polynomials, 0 to 20.
+    ridge : λ; each coefficient has the prior N(0, 1/λ).
+    problem : where payoffs come from, as a simulation tells it.
+    context, decision, spread, start, options : as for `LinearThompson`.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(1)
+    >>> policy = LogitThompson(Box([0], [1]), Box([0.0], [2.0]), rng=0)
+    >>> for trait in rng.random(5000):
+    ...     decision = policy.ask([trait])
+    ...     price = decision.value[0]
+    ...     is_bought = rng.random() < 1 / (1 + np.exp(4 * price - 2 - 2 * trait))
+    ...     policy.tell(decision, price if is_bought else 0.0)
+    >>> policy.recommend([0.5]).round(1)
+    array([0.6])
+    """
+    costs = _costs(cost, decision)
+    learner = LogitDemand(
+        low=(decision.low - costs).tolist(),
+        high=(decision.high - costs).tolist(),
+        degree=degree,
+        ridge=ridge,
+        spread=spread,
+    )
+    made = _everywhere(context, decision, learner, start, "LogitThompson", options)
+    if hasattr(problem, "payoff"):
+        _check_payoffs(problem, learner)
+    return made
+
+
 def _everywhere(
     context: Box,
     decision: Box,
-    learner: BasisSurface,
+    learner: BasisSurface | LogitDemand,
     start: Start | None,
     name: str,
     options: PolicyOptions,
@@ -101,3 +161,50 @@ def _everywhere(
     return Policy(
         context, decision, partition=Grid(1), learner=learner, start=start, name=name, **options
     )
+
+
+def _costs(cost: Any, decision: Box) -> Array:
+    """The cost of each product, below its highest price."""
+    given = [cost] * decision.dim if isinstance(cost, checks.REAL) else cost
+    if isinstance(given, np.ndarray):
+        given = given.tolist()
+    if isinstance(given, str) or not isinstance(given, Sequence) or len(given) != decision.dim:
+        raise SettingsError(
+            f"`cost` must be a number, or one for each of {decision.dim} prices, but got {cost!r}"
+        )
+    costs = np.array([checks.number("cost", value, zero=True) for value in given])
+    if not (costs < decision.high).all():
+        raise SettingsError(
+            f"`cost < {decision.high.tolist()}`, the highest prices, must hold, but got {cost!r}"
+        )
+    return costs
+
+
+class World(Protocol):
+    """What of a problem shows which payoffs it has."""
+
+    name: str
+    decision: Box
+
+    def draw_contexts(self, rng: np.random.Generator, n: int) -> Array: ...
+
+    def payoff(self, context: Array, decision: Array, rng: np.random.Generator) -> float: ...
+
+    def disturb(self, rng: np.random.Generator, first: int, contexts: Array) -> Array: ...
+
+
+def _check_payoffs(world: World, learner: LogitDemand) -> None:
+    """Refuse a world whose payoffs are no margins of what was bought."""
+    rng, margin = np.random.default_rng(0), np.empty(world.decision.dim)
+    cfg = learner.configured(0, world.decision.dim)
+    contexts, ys = world.draw_contexts(rng, TRIED), rng.random((TRIED, world.decision.dim))
+    for x, y, added in zip(contexts, ys, world.disturb(rng, 0, contexts), strict=True):
+        prices = world.decision.from_unit(y)
+        payoff = world.payoff(x, prices, rng) + added
+        in_python(margins)(cfg, y, margin)
+        if in_python(bought)(margin, payoff) == NEITHER:
+            raise SettingsError(
+                "LogitThompson needs payoffs that are sums of `price - cost` of what was bought, "
+                f"but {world.name} pays {payoff:g} for the prices {prices.round(4).tolist()} at "
+                f"the margins {margin.round(4).tolist()}"
+            )

@@ -9,7 +9,7 @@ import math
 from continuarm.core.compiling import Array, compiled, compiled_large, in_python
 from continuarm.core.learners.triangle import rotate
 
-__all__ = ["draw", "fill_ridges", "length", "numbers", "pivots", "rotate_in"]
+__all__ = ["draw", "fill_ridges", "length", "numbers", "pivots", "rotate_in", "solve"]
 
 
 @compiled
@@ -62,6 +62,20 @@ def draw(triangle: Array, sigma: float, xi: Array, theta: Array) -> None:
         for j in range(1, p - i):
             total -= triangle[k + j] * theta[i + j]
         theta[i] = total / triangle[k]
+
+
+@compiled_large
+def solve(triangle: Array, phi: Array) -> tuple[float, float]:
+    """φᵀA⁻¹φ and φᵀθ, by x = R⁻ᵀφ: |x|² and x·d. φ is used up."""
+    p, k, square, mean = phi.shape[0], 0, 0.0, 0.0
+    for i in range(p):
+        x = phi[i] / triangle[k]
+        for j in range(1, p - i):
+            phi[i + j] -= triangle[k + j] * x
+        square += x * x
+        mean += x * triangle[k + p - i]
+        k += p - i + 1
+    return square, mean
 
 
 def pivots(p: int) -> list[int]:
