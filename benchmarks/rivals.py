@@ -153,7 +153,8 @@ apply, or has more columns than that. `logit-thompson` is told the form of deman
 
 {table(results).markdown()}
 
-`python -m benchmarks.rivals --seeds {seeds} --decisions {decisions} --write` on {machine()}.
+This page is written by `python -m benchmarks.rivals --seeds {seeds} --decisions {decisions}
+--write` on {machine()}.
 """
 
 
