@@ -24,6 +24,8 @@ POLICIES: dict[str, dict[str, Any]] = {
     "AdaptiveKWSA": {"horizon": 10_000, "curvature": 0.34},
     "UniformUCB": {"horizon": 10_000},
     "RobbinsMonro": {"horizon": 10_000, "curvature": 0.34},
+    "LinearThompson": {},
+    "CosineThompson": {},
 }
 
 

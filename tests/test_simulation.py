@@ -23,6 +23,8 @@ NAMES = (
     "adaptive-kwsa",
     "uniform-ucb",
     "robbins-monro",
+    "linear-thompson",
+    "cosine-thompson",
     "oracle",
     "fixed",
 )

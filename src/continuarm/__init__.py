@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from continuarm.box import Box as Box
     from continuarm.client import AsyncClient as AsyncClient
     from continuarm.client import Client as Client
+    from continuarm.core.learners.basis_surface import BasisSurface as BasisSurface
     from continuarm.core.learners.gradient_ascent import GradientAscent as GradientAscent
     from continuarm.core.learners.gradient_surface import GradientSurface as GradientSurface
     from continuarm.core.learners.grid_ucb import GridUCB as GridUCB
     from continuarm.core.learners.kiefer_wolfowitz import KieferWolfowitz as KieferWolfowitz
+    from continuarm.core.learners.logit_demand import LogitDemand as LogitDemand
     from continuarm.core.learners.response_surface import ResponseSurface as ResponseSurface
     from continuarm.core.learners.smooth_surface import SmoothSurface as SmoothSurface
     from continuarm.core.partitions.evidence_tree import EvidenceTree as EvidenceTree
@@ -46,7 +48,10 @@ if TYPE_CHECKING:
     from continuarm.live.diagnosis.findings import Findings as Findings
     from continuarm.live.explanation import Explanation as Explanation
     from continuarm.live.named import AdaptiveKWSA as AdaptiveKWSA
+    from continuarm.live.named import CosineThompson as CosineThompson
     from continuarm.live.named import Fixed as Fixed
+    from continuarm.live.named import LinearThompson as LinearThompson
+    from continuarm.live.named import LogitThompson as LogitThompson
     from continuarm.live.named import Oracle as Oracle
     from continuarm.live.named import RobbinsMonro as RobbinsMonro
     from continuarm.live.named import StaticKWSA as StaticKWSA
@@ -73,10 +78,12 @@ _HOME = {
     "AdaptiveKWSA": "live.named",
     "AffineRule": "live.affine_rule",
     "AsyncClient": "client",
+    "BasisSurface": "core.learners.basis_surface",
     "Bin": "live.decision",
     "Box": "box",
     "Client": "client",
     "Comparison": "lab.comparison",
+    "CosineThompson": "live.named",
     "Decision": "live.decision",
     "Decisions": "live.decision",
     "Stats": "live.closings",
@@ -92,6 +99,9 @@ _HOME = {
     "Grid": "core.partitions.grid",
     "GridUCB": "core.learners.grid_ucb",
     "KieferWolfowitz": "core.learners.kiefer_wolfowitz",
+    "LinearThompson": "live.named",
+    "LogitDemand": "core.learners.logit_demand",
+    "LogitThompson": "live.named",
     "Oracle": "live.named",
     "Policy": "live.policy",
     "Polytope": "sets.polytope",

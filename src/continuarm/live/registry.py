@@ -5,10 +5,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from continuarm.core.learners.basis_surface import BasisSurface
 from continuarm.core.learners.gradient_ascent import GradientAscent
 from continuarm.core.learners.gradient_surface import GradientSurface
 from continuarm.core.learners.grid_ucb import GridUCB
 from continuarm.core.learners.kiefer_wolfowitz import KieferWolfowitz
+from continuarm.core.learners.logit_demand import LogitDemand
 from continuarm.core.learners.response_surface import ResponseSurface
 from continuarm.core.learners.smooth_surface import SmoothSurface
 from continuarm.core.partitions.evidence_tree import EvidenceTree
@@ -30,6 +32,8 @@ _kinds: dict[str, type] = {
         GradientAscent,
         GradientSurface,
         GridUCB,
+        BasisSurface,
+        LogitDemand,
         ResponseSurface,
         SmoothSurface,
     )
