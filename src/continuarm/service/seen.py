@@ -124,7 +124,7 @@ def diagnosis_seen(found: Findings) -> shown.Diagnosis:
 def bin_seen(policy: Policy, one: Bin) -> shown.BinSays:
     """A bin, and what was learned for its middle."""
     middle, names, life = 0.5 * (one.low + one.high), policy.decision.names, policy.life
-    known = life.explain(middle)
+    known = life.explain_learned(middle, life.near(middle, None, None))
     tried, error = known.get("tried"), known.get("peak_error")
     best = policy.decision.to_unit(one.best[None, :])
     expected = life.model.expected(middle, life.limits, best)  # thousands: nothing to check
