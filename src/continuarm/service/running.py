@@ -366,7 +366,7 @@ class Running:
     async def steer(self, verb: str, *given: Any, **options: Any) -> None:
         """Let a verb that steers the policy happen, in all processes."""
         steered = partial(self.desk.steered, verb, *given, **options)
-        written = await asyncio.to_thread(self.gate.alone, steered)
+        written, _ = await asyncio.to_thread(self.gate.alone, steered)
         if written:
             await self._together.do(written)
 
