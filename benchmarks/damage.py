@@ -39,6 +39,7 @@ WAITING: tuple[dict[str, Any], ...] = (
 USED = (  # by compiled code
     *("counts", "nodes", "rows", "pool", "seats"),
     *("reference_counts", "reference_nodes", "reference_rows"),
+    *("then0_counts", "then0_nodes", "then0_rows"),
 )
 SUMS = ("notes", "history", "tally")  # over a whole life: for diagnoses, figures and the uplift
 
@@ -90,6 +91,8 @@ def saved_parts(name: str, number: int) -> Parts:
             policy.renew_reference()
     if number % 2 and policy.life.model.stands_alone and policy.bins():
         policy.freeze(_one(rng, policy.bins()))
+    if number % 3 and dx and policy.life.model.stands_alone:
+        policy.freeze({"0": (0.2, 0.7)})
     shell = policy.__getstate__()
     header, arrays = taken_apart(shell.pop("state"))
     return json.loads(json.dumps(shell)), header, arrays

@@ -203,6 +203,100 @@ def test_edited_references_are_refused(edit: Edit, tmp_path: Path) -> None:
     refused(policy, edit, tmp_path / "policy")
 
 
+def far_then(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    arrays["then0_nodes"][1, 3] = 1e9
+
+
+def wide_then(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    arrays["then0_rows"] = np.zeros((2, 3))
+
+
+def nan_then(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    arrays["then0_start"][0] = np.nan
+
+
+def endless_then(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    arrays["then0_reach"][0] = 1e9
+
+
+def nothing_then(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    for name in [name for name in arrays if name.startswith("then1_")]:
+        del arrays[name]
+
+
+def near_itself(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    header["near"][0] = 0
+
+
+def near_nobody(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    header["near"][0] = 99
+
+
+def known_to_nobody(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    header["segments"][0]["known"] = 99
+
+
+def without_near(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    del header["near"]
+
+
+def without_segments(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    del header["segments"]
+
+
+def in_another_order(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    header["segments"].reverse()
+
+
+def upside_down(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    header["segments"][0]["where"] = {"0": [0.5, 0.1]}
+
+
+def of_no_name(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    header["segments"][0]["where"] = {"hour": [0.1, 0.5]}
+
+
+def everywhere(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    header["segments"][0]["where"] = {}
+
+
+def frozen_again(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    header["segments"][1]["where"] = header["segments"][0]["where"]
+
+
+def too_many(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    one = header["segments"].pop()
+    header["segments"] += [one | {"where": {"0": [k / 1000, 0.9]}} for k in range(100)]
+
+
+def before_it_began(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    header["segments"][0]["asked"] = -1
+
+
+def at_no_time(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    header["segments"][0]["at"] = "noon"
+
+
+@pytest.mark.parametrize("move", [None, 0.2])
+@pytest.mark.parametrize(
+    "edit",
+    [
+        *(far_then, wide_then, nan_then, endless_then, nothing_then),
+        *(near_itself, near_nobody, known_to_nobody, without_near, without_segments),
+        *(in_another_order, upside_down, of_no_name, everywhere, frozen_again, too_many),
+        *(before_it_began, at_no_time),
+    ],
+)
+def test_edited_segments_are_refused(edit: Edit, move: float | None, tmp_path: Path) -> None:
+    policy = learned(ca.SurfaceSampling(UNIT, UNIT, max_move=move, rng=0), 200)
+    if move is not None:
+        policy.renew_reference()
+    policy.freeze({"0": (0.0, 0.4)})
+    learned(policy, 20)
+    policy.freeze({"0": (0.3, 0.6)})
+    refused(policy, edit, tmp_path / "policy")
+
+
 def alone(header: dict[str, Any], arrays: dict[str, Any]) -> None:
     """Compiled code would take this ticket for row -1 of the pool."""
     arrays["seats"][1, 0] = -1

@@ -44,6 +44,20 @@ def held(policy: ca.Policy) -> None:
         policy.pause()
 
 
+def segment(policy: ca.Policy) -> None:
+    """Freeze a segment, or where none can be frozen pause."""
+    if policy.life.model.stands_alone:
+        policy.freeze({"x": (0.3, 0.8)})
+    else:
+        policy.pause()
+
+
+def tell_in_a_segment(policy: ca.Policy) -> None:
+    """Its decision is one of a segment that is frozen by now, if one can be."""
+    segment(policy)
+    policy.tell(3, 1.0, gradient=slope(policy))
+
+
 VERBS: dict[str, Verb] = {
     "ask": lambda policy: policy.ask([0.7]),
     "ask_many": lambda policy: policy.ask_many([[0.7], [0.2]]),
@@ -53,6 +67,8 @@ VERBS: dict[str, Verb] = {
     "forget_all": lambda policy: policy.forget_all(),
     "learn_from": lambda policy: policy.learn_from(LOG),
     "hold back": held,
+    "freeze": segment,
+    "tell a frozen one": tell_in_a_segment,
     "explain": lambda policy: policy.explain([0.7]),
     "stats": lambda policy: policy.stats(),
 }
@@ -63,6 +79,7 @@ WHOLE = {
     "forget_all",
     "learn_from",
     "hold back",
+    "freeze",
     "explain",
     "stats",
 }

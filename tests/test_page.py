@@ -335,6 +335,68 @@ def test_a_bin_is_frozen_and_unfrozen_after_a_confirmation(
     assert frozen() == 0
 
 
+@pytest.mark.parametrize("look", [LIGHT, DARK, PHONE], ids=["light", "dark", "phone"])
+def test_contexts_are_frozen_by_a_form_and_unfrozen_from_a_list(
+    browser: Browser, service: httpx.Client, look: Any
+) -> None:
+    def segments() -> Any:
+        return [one["segment"] for one in about(service)["frozen"]["segments"]]
+
+    with opened(browser, str(service.base_url).rstrip("/"), **look) as tab:
+        page = tab.go("experiments/prices")
+        page.get_by_role("button", name="Freeze…").click()
+        dialog = page.get_by_role("dialog")
+        expect(dialog).to_contain_text("Nothing is frozen.")
+        expect(dialog).to_contain_text("are counted and never learned")
+        freeze = dialog.get_by_role("button", name="Freeze", exact=True)
+        freeze.click()
+        expect(dialog.get_by_role("alert")).to_contain_text("segment must say from where to where")
+        tab.check_refused()
+        lowest, highest = (dialog.get_by_label(f"age: {word}") for word in ("lowest", "highest"))
+        lowest.fill("sixty")
+        freeze.click()
+        expect(dialog.locator(".between").first).to_contain_text("A number with a point is needed")
+        lowest.fill("60")
+        highest.fill("50")
+        freeze.click()
+        expect(dialog.locator(".between .error").first).to_have_text(
+            "low <= high must hold for age in segment, both finite, but got (60.0, 50.0)"
+        )
+        assert segments() == []
+        highest.fill("")
+        dialog.get_by_label("income: highest").fill("20000")
+        tab.check_refused()
+        freeze.click()
+        listed = dialog.get_by_role("listitem")
+        expect(listed).to_contain_text("age 60 to 90 and income 0 to 20,000, since 20")
+        assert segments() == [{"age": [60.0, 90.0], "income": [0.0, 20_000.0]}]
+        expect(lowest).to_have_value("")
+        tab.check()
+        dialog.get_by_role("button", name="Close").click()
+        expect(page.locator(".pill.frozen")).to_have_text("■1 frozen")
+        tab.check()
+        page.get_by_role("button", name="Freeze…").click()
+        dialog.get_by_role("button", name="Unfreeze age 60 to 90").click()
+        page.get_by_role("dialog").last.get_by_role("button", name="Unfreeze").click()
+        expect(dialog).to_contain_text("Nothing is frozen.")
+        assert segments() == []
+        dialog.get_by_role("button", name="Close").click()
+        expect(page.locator(".pill.frozen")).to_have_count(0)
+
+
+def test_a_frozen_bin_is_in_the_list_of_what_is_frozen(tab: Tab, service: httpx.Client) -> None:
+    path = "/v1/experiments/prices/bins"
+    first = service.get(path).json()["bins"][0]["id"]
+    service.post(f"{path}/{first}/freeze").raise_for_status()
+    page = tab.go("experiments/prices")
+    page.get_by_role("button", name="Freeze…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name=f"Unfreeze Bin {first}").click()
+    page.get_by_role("dialog").last.get_by_role("button", name="Unfreeze").click()
+    expect(dialog).to_contain_text("Nothing is frozen.")
+    assert about(service)["frozen"] == {"segments": [], "bins": []}
+
+
 def test_what_is_said_of_a_frozen_bin_is_what_happens(
     browser: Browser, service: httpx.Client
 ) -> None:

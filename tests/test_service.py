@@ -200,6 +200,32 @@ def test_an_administrator_steers(service: httpx.Client) -> None:
     assert refused.status_code == 404
 
 
+def test_an_administrator_freezes_a_segment(service: httpx.Client) -> None:
+    customer, body = {"age": 70, "income": 52_000}, {"segment": {"age": [60, 95]}}
+    path = f"{HERE}/recommendation?age=70&income=52000"
+    best = service.get(path).json()["decision"]
+    done = service.post(f"{HERE}/freeze", json=body)
+    assert done.status_code == 200, done.text
+    segment = done.json()["segment"]
+    assert segment["segment"] == {"age": [60.0, 90.0]}
+    assert segment["text"].startswith("age 60 to 90, since 20")  # a date
+    until(lambda: service.get(HERE).json()["frozen"]["segments"])
+    [kept] = service.get(HERE).json()["frozen"]["segments"]
+    assert kept["segment"] == segment["segment"]
+    asked = service.post(f"{HERE}/decisions", json={"context": customer}).json()
+    if asked["role"] != "incumbent":
+        assert (asked["role"], asked["decision"]) == ("best", best)
+    why = service.get(f"{HERE}/explain/{asked['id']}").json()
+    assert why["segment"]["where"] == segment["segment"]
+    assert service.get(path).json()["decision"] == best
+    again = service.post(f"{HERE}/freeze", json=body)
+    assert (again.status_code, again.json()["error"]) == (409, "segment-conflict")
+    assert again.json()["field"] == "segment"
+    service.post(f"{HERE}/unfreeze", json=body)
+    until(lambda: not service.get(HERE).json()["frozen"]["segments"])
+    assert service.post(f"{HERE}/unfreeze", json=body).status_code == 409
+
+
 BAD: list[tuple[str, str, Any, int]] = [
     ("PUT", HERE, PRICES | {"options": {"reach": 0.3}}, 409),
     ("PUT", "/v1/experiments/other", PRICES | {"policy": "static-kwsa"}, 422),

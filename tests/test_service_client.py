@@ -20,10 +20,12 @@ from continuarm.errors import (
     DeniedError,
     ExperimentConflictError,
     InputError,
+    SegmentConflictError,
     SettingsError,
     UnavailableError,
     UnknownDecisionError,
 )
+from continuarm.live.segments import Segment
 from continuarm.service.tokens import issue
 from continuarm.store import open_store
 from tests.service import CUSTOMER, HERE, PRICES, free_port, served, until
@@ -58,6 +60,19 @@ def sell(policy: Any) -> dict[str, Any]:
     until(lambda: policy.ask(CUSTOMER).role == "incumbent")
     policy.resume()
     until(lambda: policy.ask(CUSTOMER).role != "incumbent")
+    segment = policy.freeze({"age": (30, 40), "income": [0, 300_000]})
+    until(lambda: policy.ask(CUSTOMER).role in ("best", "incumbent"))
+    assert [one.where for one in policy.frozen] == [segment.where]
+    assert "age 30 to 40" in policy.explain(CUSTOMER)["text"]
+    for wrong in ({"age": (40, 30)}, {"aeg": (30, 40)}, {"age": (30, np.nan)}, {}):
+        with pytest.raises(InputError, match="`segment`"):
+            policy.freeze(wrong)
+    with pytest.raises(SegmentConflictError, match="age 30 to 40 and income 0 to 250,000 is"):
+        policy.freeze(segment)
+    policy.unfreeze(segment)
+    until(lambda: not policy.frozen)
+    with pytest.raises(SegmentConflictError):
+        policy.unfreeze({"age": (30, 40)})
     assert "age 37" in policy.explain(CUSTOMER)["text"]
     best = policy.recommend(CUSTOMER)
     return {
@@ -81,6 +96,64 @@ def test_a_script_moves_to_the_service_by_changing_one_line(service: httpx.Clien
     alone = sell(policy)
     with ca.Client(str(service.base_url), "prices") as shared:
         assert sell(shared) == alone
+
+
+def test_a_freeze_whose_answer_was_lost_is_made_again_without_harm(service: httpx.Client) -> None:
+    with ca.Client(str(service.base_url), "prices") as policy, deaf(policy) as lost:
+        lost.append("freeze")
+        segment = policy.freeze({"income": (0, 10)})
+        lost.append("unfreeze")
+        policy.unfreeze(segment)
+        assert lost == []
+        until(lambda: not policy.frozen)
+
+
+@contextmanager
+def deaf(policy: ca.Client) -> Iterator[list[str]]:
+    """Does not hear the first answer to each verb of the list that it gives."""
+    lost, request = list[str](), policy._http.request
+
+    def hear(**options: Any) -> httpx.Response:
+        found = request(**options)
+        verb = options["url"].rpartition("/")[2]
+        if verb in lost:
+            lost.remove(verb)
+            raise httpx.ReadError("cut off")
+        return found
+
+    policy._http.request = hear  # type: ignore[method-assign, assignment]
+    yield lost
+
+
+def test_a_client_of_an_event_loop_freezes_too(service: httpx.Client) -> None:
+    async def freeze() -> None:
+        async with ca.AsyncClient(str(service.base_url), "prices") as policy:
+            segment = await policy.freeze({"age": (50, 60)})
+            assert segment.where == {"age": (50.0, 60.0)}
+            for _ in range(100):
+                if await policy.frozen:
+                    break
+            [found] = await policy.frozen
+            assert isinstance(found, Segment)
+            assert found.where == segment.where
+            with pytest.raises(SegmentConflictError):
+                await policy.freeze(segment)
+            await policy.unfreeze(segment)
+            with pytest.raises(InputError, match="is needed, but got 'three'"):
+                await policy.freeze("three")  # type: ignore[call-overload]
+
+    asyncio.run(freeze())
+
+
+def test_a_client_freezes_a_bin_by_its_number(service: httpx.Client) -> None:
+    with ca.Client(str(service.base_url), "prices") as policy:
+        policy.tell(policy.ask(CUSTOMER), 1.0)
+        until(lambda: service.get(f"{HERE}/bins").json()["bins"])
+        number = service.get(f"{HERE}/bins").json()["bins"][0]["id"]
+        policy.freeze(number)
+        until(lambda: policy.frozen == [number])
+        policy.unfreeze(number)
+        until(lambda: policy.frozen == [])
 
 
 def test_what_the_service_refuses_is_typed_and_names_its_field(service: httpx.Client) -> None:

@@ -63,6 +63,14 @@ FIELDS: list[tuple[str, str, Any, int, str]] = [
     ("GET", f"{HERE}/payoff?over=height", None, 422, "over"),
     ("GET", f"{HERE}/explain/{'f' * 32}", None, 404, "id"),
     ("POST", f"{HERE}/bins/x/freeze", None, 422, "bin"),
+    ("POST", f"{HERE}/freeze", {"segment": {}}, 422, "segment"),
+    ("POST", f"{HERE}/freeze", {"segment": {"aeg": [1, 2]}}, 422, "segment"),
+    ("POST", f"{HERE}/freeze", {"segment": {"age": [40, 30]}}, 422, "segment"),
+    ("POST", f"{HERE}/freeze", {"segment": {"age": [91, 99]}}, 422, "segment"),
+    ("POST", f"{HERE}/freeze", {"segment": {"age": [40]}}, 400, "segment.age"),
+    ("POST", f"{HERE}/freeze", {"segment": {"age": [40, None]}}, 400, "segment.age[1]"),
+    ("POST", f"{HERE}/freeze", {}, 400, "segment"),
+    ("POST", f"{HERE}/unfreeze", {"segment": {"age": [30, 40]}}, 409, "segment"),
 ]
 
 

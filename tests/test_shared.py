@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
@@ -26,9 +27,13 @@ from continuarm.errors import (
     UnknownExperimentError,
 )
 from continuarm.ledger import SharedPolicy, replica, share, snapshots, version
+from continuarm.ledger.entries import entry_of
 from continuarm.ledger.fold import fold
+from continuarm.ledger.refold import Refold
 from continuarm.ledger.replaying import replay
+from continuarm.live import events
 from continuarm.live.life import Life
+from continuarm.live.segments import Segment
 from continuarm.store import Entry, Record, Store, open_store
 from continuarm.store.records import Appended
 
@@ -227,6 +232,79 @@ def test_a_pause_binds_everywhere(store: Store) -> None:
     assert two.ask([30.0]).value.tolist() == [4.0]
     two.resume()
     assert one.ask([30.0]).role == "explored"
+
+
+def visit(shared: SharedPolicy, times: int, seed: int = 0) -> None:
+    for age in np.random.default_rng(seed).uniform(18.0, 90.0, times):
+        decision = shared.ask([float(age)])
+        shared.tell(decision, payoff(decision))
+
+
+def test_a_frozen_segment_binds_everywhere(any_store: Store) -> None:
+    one, two = (share(new(), any_store, "prices", every=40) for _ in range(2))
+    visit(one, 60)
+    ages = np.linspace(60.0, 90.0, 7)[:, None]
+    before, early = two.recommend_many(ages), two.ask([70.0])
+    segment = one.freeze({"age": (60, 95)})
+    assert segment.where == {"age": (60.0, 90.0)}
+    assert two.frozen == [segment]
+    for given in ({"age": (60.0, 90.0)}, {"age": (90.0, 60.0)}, {"aeg": (1, 2)}, {}):
+        with pytest.raises(InputError, match="`segment`"):
+            two.freeze(given)
+    assert two.ask([70.0]).role == "best"
+    two.tell(early, 1000.0)
+    visit(two, 60, seed=1)
+    two.freeze({"age": (50, 70)})
+    visit(one, 30, seed=2)
+    assert np.array_equal(one.recommend_many(ages), before)
+    fresh = SharedPolicy(any_store, "prices")  # from a snapshot, and what came after it
+    assert np.array_equal(fresh.recommend_many(ages), before)
+    assert fresh.frozen == one.frozen == two.frozen
+    assert replay(any_store, "prices").difference is None
+    found = one.policy().explain(two.ask([70.0]).event)  # type: ignore[arg-type]
+    assert "age 60 to 90, since" in found["text"]
+    two.unfreeze(segment)
+    one.unfreeze({"age": (50, 70)})
+    assert fresh.frozen == []
+    assert fresh.ask([70.0]).role == "explored"
+    assert replay(any_store, "prices").difference is None
+
+
+def test_of_two_who_freeze_one_segment_at_once_the_second_changes_nothing(store: Store) -> None:
+    one, two = share(new(), store, "prices"), share(new(), store, "prices")
+    visit(one, 30)
+    entry = entry_of(events.SegmentFrozen({"age": [60.0, 90.0]}))
+    store.append("prices", [entry])
+    best = two.recommend([70.0])
+    visit(one, 10, seed=1)
+    store.append("prices", [entry])  # its process had not heard of the first
+    assert [one.where for one in two.policy().frozen] == [{"age": (60.0, 90.0)}]  # type: ignore[union-attr]
+    assert np.array_equal(two.recommend([70.0]), best)
+    thawed = entry_of(events.SegmentUnfrozen({"age": [60.0, 90.0]}))
+    for _ in range(2):
+        store.append("prices", [thawed])
+    assert two.frozen == []
+    store.append("prices", [entry_of(events.SegmentFrozen({"height": [1.0, 2.0]}))])
+    assert one.frozen == []
+
+
+def test_with_a_clock_the_ledger_says_since_when(store: Store) -> None:
+    one = share(new(ttl_seconds=60.0), store, "prices")
+    one.freeze({"age": (60, 90)})
+    [segment] = SharedPolicy(store, "prices").frozen
+    assert isinstance(segment, Segment)
+    assert segment.at == pytest.approx(time.time(), abs=60.0)
+    assert segment.at == store.read("prices", 1, 10)[-1].time
+
+
+def test_a_policy_may_be_shared_with_frozen_segments(store: Store) -> None:
+    policy = new()
+    policy.freeze({"age": (60, 90)})
+    one = share(policy, store, "prices")
+    assert one.frozen == policy.frozen
+    visit(one, 30)
+    assert Refold(store, "prices").life.segments
+    assert replay(store, "prices").difference is None
 
 
 def test_what_cannot_be_shared_is_refused(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

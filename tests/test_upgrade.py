@@ -174,6 +174,25 @@ def test_what_was_frozen_stays_frozen_under_another_number(store: Store, tmp_pat
     assert after.ask([30.0]).role == "best"
 
 
+@pytest.mark.parametrize("readable", [True, False])
+def test_a_frozen_segment_stays_frozen(store: Store, tmp_path: Path, readable: bool) -> None:
+    """Where a state cannot be read, it answers as the export recommends."""
+    shared = share(new(), store, "prices", every=10)
+    visit(shared, 60)
+    shared.freeze({"age": (60, 90)})
+    visit(shared, 30)
+    table, best = shared.policy().export(), shared.recommend([75.0])
+    if not readable:
+        purge(store, "prices", before=1e12)
+    of_another_version(tmp_path / "shop.db", readable=readable)
+    upgrade(store, "prices", table=table)
+    after = SharedPolicy(store, "prices")
+    assert [one.where for one in after.policy().frozen] == [{"age": (60.0, 90.0)}]  # type: ignore[union-attr]
+    decision = after.ask([75.0])
+    assert decision.role == "best"
+    assert decision.value == pytest.approx(best, abs=0.0 if readable else 0.6)
+
+
 def test_decisions_that_the_code_would_not_make_again_are_refused_where_they_must_be(
     store: Store, tmp_path: Path
 ) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import continuarm as ca
 from continuarm.errors import ContinuarmError
 from continuarm.service.experiments import Experiments
-from continuarm.store import Store, open_store
+from continuarm.store import open_store
 from continuarm.store.moving import read_lines, written_lines
 
 __all__ = ["base", "main"]

@@ -3,6 +3,7 @@
     ContinuarmError
     ├── InputError (ValueError)      a context, decision or payoff that breaks its rule
     │   ├── KeyConflictError         a client's key that was given with something else before
+    │   ├── SegmentConflictError     a segment that is frozen already, or is not
     │   └── UnknownBinError          a bin that was never made
     ├── SettingsError (ValueError)   an option of a policy, a problem or a run that breaks its rule
     ├── ProblemError (ValueError)    a problem whose functions do not do what they promise
@@ -38,6 +39,7 @@ __all__ = [
     "PolicyError",
     "ProblemError",
     "SavedFileError",
+    "SegmentConflictError",
     "SettingsError",
     "StepWarning",
     "StoreError",
@@ -63,6 +65,10 @@ class InputError(ContinuarmError, ValueError):
 
 class KeyConflictError(InputError):
     """A client's key was given with something else before."""
+
+
+class SegmentConflictError(InputError):
+    """A segment should be frozen that is, or unfrozen that is not."""
 
 
 class UnknownBinError(InputError):

@@ -107,6 +107,21 @@ def guarded(store: Store) -> None:
     shop.visit(shared, 20)
 
 
+def segments(store: Store) -> None:
+    """Segments that overlap, frozen and unfrozen, near references of different times."""
+    policy = ca.SurfaceSampling(AGE, PRICE, share=0.2, max_move=2.0, rng=3)
+    shop, shared = Shop(6), share(policy, store, "segments", every=60)
+    shop.visit(shared, 60)
+    shared.freeze({"age": (60, 90)})
+    shop.visit(shared, 40)
+    shared.renew_reference()
+    shared.freeze({"age": (50, 70)})
+    shared.freeze({"age": (18, 20)})
+    shop.visit(shared, 40)
+    shared.unfreeze({"age": (60, 90)})
+    shop.visit(shared, 40)
+
+
 def stencils(store: Store) -> None:
     """Policies whose `ask` changes the state."""
     made = {
@@ -212,7 +227,7 @@ def make(folder: Path) -> None:
             stencils(store)
         write(folder / "shop.db.gz", where.read_bytes())
         with closing(open_store(where)) as store:
-            for scenario in (plain, guarded, upgraded, successor):
+            for scenario in (plain, guarded, segments, upgraded, successor):
                 scenario(store)
             for experiment in store.experiments():
                 write_ledger(store, experiment.name, folder)

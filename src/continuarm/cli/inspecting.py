@@ -93,12 +93,19 @@ def _summary(policy: Policy) -> Table:
         ("bins", stats.bins),
         ("mean payoff lately", stats.mean_payoff),
         ("paused", "yes" if policy.paused else "no"),
+        ("frozen segments", "; ".join(_frozen(policy)) or "none"),
         ("frozen bins", ", ".join(str(one.id) for one in policy.bins() if one.frozen) or "none"),
     ]
     rows += _guards(policy)
     if policy.share > 0.0:
         rows.append(("uplift", str(policy.uplift())))
     return Table.of(("", "what"), rows)
+
+
+def _frozen(policy: Policy) -> list[str]:
+    """The segments that are frozen, the one that answers first before others."""
+    segments = (segment for segment, _ in policy.life.segments)
+    return [f"{one.in_words(policy.context)}, {one.since()}" for one in segments]
 
 
 def _guards(policy: Policy) -> list[tuple[str, Any]]:

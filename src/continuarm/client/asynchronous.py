@@ -1,17 +1,18 @@
 """AsyncClient: the same as `Client`, for an event loop."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
-from typing import Any, Self
+from typing import Any, Self, overload
 
 from continuarm.client.core import Call, Talk
 from continuarm.client.incumbent import incumbent_of, is_own
 from continuarm.client.plain import plain_of, rows_of
 from continuarm.client.trying import Servers, Tries, answer_of, headers_of, httpx
 from continuarm.core.compiling import Array
-from continuarm.errors import ContinuarmError, UnavailableError
-from continuarm.live.decision import Decision, Decisions
+from continuarm.errors import ContinuarmError, SegmentConflictError, UnavailableError
+from continuarm.live.decision import Bin, Decision, Decisions
+from continuarm.live.segments import Segment, Where
 
 __all__ = ["AsyncClient"]
 
@@ -164,6 +165,43 @@ class AsyncClient:
     async def resume(self) -> None:
         """Decide again."""
         await self.call(self._talk.steer("resume"))
+
+    @overload
+    async def freeze(self, what: Bin | int) -> None: ...
+
+    @overload
+    async def freeze(self, what: Where | Segment) -> Segment: ...
+
+    async def freeze(self, what: Bin | int | Where | Segment) -> Segment | None:
+        """Let a segment of contexts, or a bin, answer as now and learn nothing, for everybody.
+
+        Parameters
+        ----------
+        what : from where to where for some contexts by name, such as `{"hour": (18, 24)}`, both
+            included; or the number of a bin.
+        """
+        return await self._freeze("freeze", what)
+
+    async def unfreeze(self, what: Bin | int | Where | Segment) -> None:
+        """Let it decide and learn again."""
+        await self._freeze("unfreeze", what)
+
+    async def _freeze(self, verb: str, what: Any) -> Segment | None:
+        call, tries, answer = self._talk.freeze(verb, what), self._servers.tries(), {}
+        try:
+            answer = await self.call(call, tries)
+        except SegmentConflictError:
+            if not tries.again:  # or else a try before it was not heard of, and has done it
+                raise
+        return self._talk.segment(call, answer)
+
+    @property
+    def frozen(self) -> Awaitable[list[Segment | int]]:
+        """What is frozen: segments, the one that answers first before others, numbers of bins."""
+        return self._frozen()
+
+    async def _frozen(self) -> list[Segment | int]:
+        return self._talk.frozen(await self.call(self._talk.experiment()))
 
     async def close(self) -> None:
         """Forget what is left to forget, if the service answers, and let go of the connection."""

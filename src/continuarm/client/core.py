@@ -1,7 +1,7 @@
 """What both clients do: which request a verb is, and what an answer means. No network here."""
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -11,16 +11,19 @@ from continuarm import errors
 from continuarm.box import Box
 from continuarm.client.plain import (
     Plain,
+    about,
     array_of,
     limits_of,
     payoff_of,
     payoffs_of,
     plain_of,
     rows_of,
+    segment_of,
 )
 from continuarm.core.compiling import Array
 from continuarm.ledger.entries import id_of, number_of, text_of
-from continuarm.live.decision import Decision, Decisions
+from continuarm.live.decision import Bin, Decision, Decisions
+from continuarm.live.segments import Between, Segment
 
 __all__ = ["AWAY", "Call", "Talk", "refused"]
 
@@ -30,6 +33,7 @@ BY_WORD: dict[str, type[errors.ContinuarmError]] = {
     "closed-before": errors.AlreadyToldError,
     "expired": errors.ExpiredDecisionError,
     "unknown-bin": errors.UnknownBinError,
+    "segment-conflict": errors.SegmentConflictError,
     "unknown-decision": errors.UnknownDecisionError,
     "unknown-experiment": errors.UnknownExperimentError,
     "conflict": errors.ExperimentConflictError,
@@ -167,6 +171,32 @@ class Talk:
         """Pause, or resume."""
         return self._post(verb)
 
+    def freeze(self, verb: str, what: Any) -> Call:
+        """Freeze a segment or a bin, or unfreeze it."""
+        if isinstance(what, Segment | Mapping):
+            return self._post(verb, {"segment": segment_of(what)})
+        with about("bin"):
+            number = what.id if isinstance(what, Bin) else what
+            if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+                raise errors.InputError(
+                    f'a segment, such as {{"hour": (18, 24)}}, or the number of a bin is needed, '
+                    f"but got {what!r}"
+                )
+        return self._post(f"bins/{number}/{verb}")
+
+    @staticmethod
+    def frozen(answer: dict[str, Any]) -> list[Segment | int]:
+        """What is frozen of an experiment as it is: segments, and numbers of bins."""
+        found = answer["frozen"]
+        return [*map(_segment, found["segments"]), *found["bins"]]
+
+    @staticmethod
+    def segment(call: Call, answer: dict[str, Any]) -> Segment | None:
+        """The segment that is frozen now; None: it was a bin."""
+        if call.body is None:
+            return None
+        return _segment(answer.get("segment", call.body | {"asked": 0, "at": 0.0}))
+
     @staticmethod
     def decision(context: Plain, answer: dict[str, Any]) -> Decision:
         """The decision of an answer."""
@@ -199,6 +229,11 @@ def refused(status: int, answer: Any) -> errors.ContinuarmError:
     error = BY_WORD.get(word, errors.InputError)(message)
     error.field = answer.get("field")
     return error
+
+
+def _segment(plain: dict[str, Any]) -> Segment:
+    where = {name: Between(*ends) for name, ends in plain["segment"].items()}
+    return Segment(where, plain["asked"], plain["at"])
 
 
 def _parts(rows: list[Any]) -> Iterator[list[Any]]:

@@ -14,6 +14,7 @@ from continuarm.box import Box
 from continuarm.core.compiling import Array
 from continuarm.errors import InputError
 from continuarm.live.inputs import finite
+from continuarm.live.segments import Segment
 from continuarm.numbers import by_name, names_of, reals
 from continuarm.sets import is_guarded
 
@@ -26,6 +27,7 @@ __all__ = [
     "payoffs_of",
     "plain_of",
     "rows_of",
+    "segment_of",
 ]
 
 Plain = dict[str, float] | list[float]  # by name, or in order
@@ -99,10 +101,17 @@ def _pairs(within: Any, names: Sequence[str]) -> dict[str, Any]:
     )
 
 
-def _edges(name: str, pair: Any) -> list[float]:
+def segment_of(given: Segment | Mapping[Any, Any]) -> dict[str, list[float]]:
+    """A segment by name."""
+    where = given.where if isinstance(given, Segment) else given
+    with about("segment"):
+        return {str(name): _edges(name, pair, "segment") for name, pair in where.items()}
+
+
+def _edges(name: Any, pair: Any, field: str = "within") -> list[float]:
     edges = reals(pair)
     if edges is None or edges.shape != (2,) or not -np.inf < edges[0] <= edges[1] < np.inf:
-        raise InputError(f"`low <= high` must hold for {name} in `within`, but got {pair!r}")
+        raise InputError(f"`low <= high` must hold for {name} in `{field}`, but got {pair!r}")
     found: list[float] = edges.tolist()
     return found
 

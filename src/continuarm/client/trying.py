@@ -67,6 +67,11 @@ class Tries:
             share = self._left() / (number - self._count % number)  # one that hangs leaves some
             yield servers.addresses[servers.first], max(min(servers.timeout, share), 1e-3)
 
+    @property
+    def again(self) -> bool:
+        """Whether a try has failed before."""
+        return self._count > 0
+
     def _left(self) -> float:
         return self._until - time.monotonic()
 

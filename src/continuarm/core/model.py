@@ -20,6 +20,7 @@ from continuarm.core.entries import Limits, Setup
 from continuarm.core.guarded import Guarded
 from continuarm.core.learners import protocol as learner
 from continuarm.core.notes import NOBODY
+from continuarm.core.numbered_bins import with_frozen
 from continuarm.core.partitions import protocol as partition
 from continuarm.core.request import ALONE, EMPTY, FREE, FULL, NOTHING, Free, Region, Request
 from continuarm.core.state import (
@@ -170,15 +171,21 @@ class Model:
         other.state = State(counts.copy(), nodes.copy(), rows, pool, noted.copy())
         return other
 
-    def reader(self) -> "Model":
-        """A model of the same state with room of its own, to decide at the same time."""
+    def reader(self, room: Array | None = None) -> "Model":
+        """A model of the same state with room of its own, or this one, to decide at the same time.
+
+        Who decides one after the other may share a room: nothing lasts in it.
+        """
         other = copy(self)
-        other.room = self.room.copy()
+        other.room = self.room.copy() if room is None else room
         return other
 
     def as_it_is(self) -> "Model":
-        """A model that recommends as this one does now, and has no more than that needs."""
-        other, (counts, nodes, rows, *_) = self.reader(), self.state
+        """A model that recommends as this one does now, and has no more than that needs.
+
+        The two share a room.
+        """
+        other, (counts, nodes, rows, *_) = self.reader(self.room), self.state
         nodes, rows = partition.bare(self.pcfg, nodes, rows[: int(counts[ROWS_USED])])
         counts = counts[:COUNTS].copy()
         counts[FREE_ROW] = counts[FREE_ROWS] = 0.0
@@ -257,6 +264,30 @@ class Model:
         given = (self.setup, self.state, self.room, row, ticket, start, payoff, seen)
         return starmap(self.tell_entry, (given,))
 
+    def counting(
+        self,
+        ticket: int,
+        context: Array,
+        value: Array,
+        start: Array,
+        limits: Limits,
+        number: float = NOBODY,
+    ) -> tuple[Iterator[int], State]:
+        """Count a payoff that is not learned, as one of a frozen bin, whatever bin it is.
+
+        Its bin's number, when it is unpacked, and the state that is to be this one's afterwards.
+        """
+        counts, unused = self.state.counts.copy(), np.empty((2, self.dy))
+        *_, bin_ = self.decide(context, NO_KEY, 0, limits, *unused)
+        state, ticket = (
+            (self.state, NOTHING) if bin_ == 0 else (with_frozen(self.state, bin_, True), ticket)
+        )
+        if bin_ > 0:
+            counts[CLOCK] += 1.0
+        seen = (context, value, NO_RULE, number, 0.0)
+        given = (self.setup, state, self.room, 0, ticket, start, 0.0, seen)
+        return starmap(self.tell_entry, (given,)), self.state._replace(counts=counts)
+
     def forgetting(
         self, row: int, ticket: int, context: Array, value: Array, number: float = NOBODY
     ) -> Iterator[None]:
@@ -280,6 +311,12 @@ class Model:
             if bin_ != FULL:
                 return bin_
             self.grow()
+
+    def count(self, *given: Any) -> None:
+        """The same as `counting`, at once."""
+        counting, state = self.counting(*given)
+        [_] = counting
+        self.state = state
 
     def forget(self, *given: Any) -> None:
         """The same as `forgetting`, at once."""

@@ -1,7 +1,7 @@
 """The three ways to run a policy on a problem.
 
 Partition × learner on a compiled problem runs in the compiled loop, unless a function of its
-user's is the incumbent, or there is a share, a `max_move` or a frozen bin. A policy
+user's is the incumbent, or there is a share, a `max_move`, a frozen bin or segment. A policy
 that learns nothing decides for a whole block at once. Everything else runs in a loop in Python,
 with the same numbers.
 """
@@ -66,7 +66,7 @@ def run_of(policy: Any, streams: Streams, horizon: int) -> Run:
     if isinstance(policy, CompiledPolicy) and compiled:
         life = policy.life
         guarded = life.limits.share > 0.0 or life.beginning.max_move is not None
-        frozen = numbered_bins.frozen(life.model.state)
+        frozen = life.segments or numbered_bins.frozen(life.model.state)
         if life.incumbent.own is None and not guarded and not frozen:
             return CompiledRun(policy, streams, horizon)
     return LiveRun(policy, streams, horizon)

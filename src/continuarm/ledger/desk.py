@@ -60,6 +60,13 @@ class Written(NamedTuple):
     event: events.Event | None = None
 
 
+class Steered(NamedTuple):
+    """What a verb that steers a policy would have appended, and what it answers."""
+
+    written: list[Written]
+    answer: Any
+
+
 class Known(NamedTuple):
     """A state, and how far the ledger is folded in it."""
 
@@ -206,12 +213,12 @@ class Desk:
         """A copy of the policy as it is now, to look into."""
         return Policy.of_life(self.replica.life.copy(), name=self.replica.name)
 
-    def steered(self, verb: str, *given: Any, **options: Any) -> list[Written]:
+    def steered(self, verb: str, *given: Any, **options: Any) -> Steered:
         """What a verb that steers a policy, such as `pause`, would do."""
         policy, happened = self.policy(), list[events.Event]()
         policy.listen(happened.append)
-        getattr(policy, verb)(*given, **options)
-        return [_written(event) for event in happened]
+        answer = getattr(policy, verb)(*given, **options)
+        return Steered([_written(event) for event in happened], answer)
 
     def log(self, table: Any) -> list[Written]:
         """That a log is to be learned; nothing is learned yet."""

@@ -6,6 +6,7 @@ not: shapes, texts, whole numbers, bits that are no number.
 
 import json
 import math
+import re
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ ROUNDING: Final = 1e-6  # up to here a difference is one of rounding
 OF_ROW, OF_COLUMN = 1e-7, 1e-3
 WHOLE = 2.0**40  # up to here a number without a fraction counts something
 COMPUTED_NODES = ("EvidenceTree",)  # other partitions keep whole numbers in the bits of floats
+THEN = re.compile(r"^(reference|then\d+)_")  # of arrays of what was known at some time
 EXACT = ("counts", "key", "seats", "numbers", "bins", "asked_per_bin", "theirs", "at")
 
 
@@ -61,7 +63,7 @@ def between_states(one: bytes, other: bytes) -> Difference:
         found.append(Difference(math.inf, f"arrays {sorted(alone)}"))
     for name in arrays.keys() & others_arrays.keys():
         nodes = name.endswith("nodes") and partition not in COMPUTED_NODES
-        exact = nodes or name.removeprefix("reference_") in EXACT
+        exact = nodes or THEN.sub("", name) in EXACT
         found.append(between_arrays(arrays[name], others_arrays[name], name, exact=exact))
     return max(found)
 

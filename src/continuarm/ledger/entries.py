@@ -83,7 +83,7 @@ def entry_of(event: Event, key: str | None = None, **more: Any) -> Entry:
     """An event as an entry; `more` is noted with it and changes nothing."""
     kind, closes = type(event), None
     if isinstance(event, Asked):  # as often as all others: written out, because that is quicker
-        id_, context, value, _, role, bin_, centre, start, limits, why, view = event
+        id_, context, value, _, role, bin_, centre, start, limits, why, view, segment = event
         more |= {
             "context": context.tolist(),
             "value": value.tolist(),
@@ -95,6 +95,8 @@ def entry_of(event: Event, key: str | None = None, **more: Any) -> Entry:
             "why": why,
             "view": None if view is None else view.tolist(),
         }
+        if segment is not None:
+            more["segment"] = segment
         return Entry(events.NAMES[kind], _written(more), text_of(id_), None, key)
     if isinstance(event, Told | Forgotten):
         closes = text_of(event.id)

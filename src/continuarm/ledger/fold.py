@@ -22,7 +22,7 @@ from continuarm.ledger.entries import (
     offset_of,
 )
 from continuarm.live import checked_events
-from continuarm.live.events import Asked, Event, Forgotten, Told
+from continuarm.live.events import Asked, Event, Forgotten, SegmentFrozen, Told
 from continuarm.live.life import Life
 from continuarm.store.protocol import MOST_READ, Store
 from continuarm.store.records import Record
@@ -50,6 +50,8 @@ def fold(life: Life, record: Record, event: Event | None = None) -> None:
         elif isinstance(event, Told | Forgotten):
             life.apply(event)
         else:
+            if isinstance(event, SegmentFrozen):
+                event = event._replace(at=at)
             with suppress(ContinuarmError):
                 checked_events.check(life, event)
                 life.apply(event)

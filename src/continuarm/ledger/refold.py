@@ -18,7 +18,7 @@ from continuarm.ledger.fold import fold, fold_until
 from continuarm.ledger.snapshots import all_kept, is_whole, readable_life
 from continuarm.live import state
 from continuarm.live.deciding import Beginning
-from continuarm.live.events import NAMES, Asked, Event, Frozen, Paused, Unfrozen
+from continuarm.live.events import NAMES, Asked, Event, Frozen, Paused, SegmentFrozen, Unfrozen
 from continuarm.live.life import Life
 from continuarm.live.log_rule import rule_of
 from continuarm.live.near_reference import life_of
@@ -99,6 +99,8 @@ class Refold:
         life.clock_offset = header.get("clock_offset", 0.0)
         if header["paused"]:
             life.apply(Paused())
+        for segment in header.get("segments", []):  # it answers as the export recommends
+            life.apply(SegmentFrozen(segment["where"], segment["at"]))
         for record in self.store.kept_open(self.name):
             fold(life, record)
         self.from_export = True
@@ -135,7 +137,7 @@ class Refold:
         """A freeze with the number that the bin has here, which may be another one."""
         if record.kind == ASKED:
             event = event_of(record, 0.0)
-            if isinstance(event, Asked) and event.view is not None:
+            if isinstance(event, Asked) and event.view is not None and event.segment is None:
                 view = View.of(event.view, life.model.dx, life.model.dy)
                 self._middles[event.bin] = 0.5 * (view.low + view.high)
         elif record.kind in (FROZEN, UNFROZEN):

@@ -7,7 +7,7 @@ answers when that is durable. Nobody leads, and one that dies leaves nothing stu
 import json
 import os
 import time
-from typing import Any, Unpack
+from typing import Any, Unpack, overload
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from continuarm.live.inputs import Context, Contexts
 from continuarm.live.life import Life
 from continuarm.live.limits import Given, Within, within_of
 from continuarm.live.policy import Policy
+from continuarm.live.segments import Segment, Where
 from continuarm.store import Store, open_store
 from continuarm.store.records import Entry, Outcome
 
@@ -216,13 +217,25 @@ class SharedPolicy:
         """Decide again."""
         self._steer("resume")
 
-    def freeze(self, bin: Bin | int) -> None:
-        """Let a bin answer with its best decision and learn nothing, in all processes."""
-        self._steer("freeze", bin)
+    @overload
+    def freeze(self, what: Bin | int) -> None: ...
 
-    def unfreeze(self, bin: Bin | int) -> None:
-        """Let a bin decide and learn again."""
-        self._steer("unfreeze", bin)
+    @overload
+    def freeze(self, what: Where | Segment) -> Segment: ...
+
+    def freeze(self, what: Bin | int | Where | Segment) -> Segment | None:
+        """Let a segment, or a bin, answer as now and learn nothing, in all processes."""
+        frozen: Segment | None = self._steer("freeze", what)
+        return frozen
+
+    def unfreeze(self, what: Bin | int | Where | Segment) -> None:
+        """Let a segment, or a bin, decide and learn again."""
+        self._steer("unfreeze", what)
+
+    @property
+    def frozen(self) -> list[Segment | Bin]:
+        """What is frozen: segments, the one that answers first before others, and then bins."""
+        return self.policy().frozen
 
     def renew_reference(self) -> None:
         """Let what is learned by now be what `max_move` is counted from."""
@@ -236,9 +249,12 @@ class SharedPolicy:
         """Start from the log of an older rule, as `Policy.learn_from` does."""
         self._steer("learn_from", table)
 
-    def _steer(self, verb: str, *given: Any, **options: Any) -> None:
+    def _steer(self, verb: str, *given: Any, **options: Any) -> Any:
+        """Do it to a copy, and append what happened; what the copy answered."""
         self._catch_up()
-        self._append(self.gate.alone(lambda: self._desk.steered(verb, *given, **options)))
+        steered = self.gate.alone(lambda: self._desk.steered(verb, *given, **options))
+        self._append(steered.written)
+        return steered.answer
 
     def policy(self) -> Policy:
         """A copy of the policy as it is now, to look into: `explain`, `bins`, `stats`, `save`."""

@@ -11,7 +11,12 @@ import numpy as np
 
 from continuarm.core import numbered_bins
 from continuarm.core.state import SERIALS
-from continuarm.errors import InputError, UnknownBinError, UnknownDecisionError
+from continuarm.errors import (
+    InputError,
+    SegmentConflictError,
+    UnknownBinError,
+    UnknownDecisionError,
+)
 from continuarm.live.changing import check_options
 from continuarm.live.events import (
     BEST,
@@ -26,6 +31,8 @@ from continuarm.live.events import (
     LearnedFromLog,
     OptionsChanged,
     ReferenceRenewed,
+    SegmentFrozen,
+    SegmentUnfrozen,
     TimePassed,
     Told,
     Unfrozen,
@@ -33,9 +40,11 @@ from continuarm.live.events import (
 from continuarm.live.inputs import finite
 from continuarm.live.life import Life
 from continuarm.live.limits import Within
+from continuarm.live.segments import MOST, Between, Segment, segment_of, where_of
 from continuarm.live.view import sizes
 
-__all__ = ["check", "check_bin", "check_numbers", "check_reference"]
+__all__ = ["check", "check_bin", "check_freezing", "check_numbers", "check_reference"]
+__all__ += ["check_unfreezing"]
 
 MOST_IDS = 2**128 - 2**64  # a draw number has 128 bits, and there must be some left
 COUNTER_BITS = 64  # of a number; those above tell who counts
@@ -56,6 +65,11 @@ def check(life: Life, event: Event) -> None:
             _time(life, at)
         case Frozen(bin_) | Unfrozen(bin_):
             check_bin(life, bin_)
+        case SegmentFrozen(where, at):
+            check_freezing(life, where)
+            _time(life, at)
+        case SegmentUnfrozen(where):
+            check_unfreezing(life, where)
         case ReferenceRenewed():
             check_reference(life)
         case OptionsChanged() | LearnedFromLog():
@@ -71,6 +85,8 @@ def check_numbers(life: Life, event: Event) -> None:
             _payoff(life, payoff)
             _gradient(life, gradient)
             _done(life, value)
+        case SegmentFrozen(where, _) | SegmentUnfrozen(where):
+            where_of(where, life.beginning.context)
         case OptionsChanged():
             check_options(life, event)
         case LearnedFromLog(contexts, values, payoffs):
@@ -89,6 +105,40 @@ def check_reference(life: Life) -> None:
     """Refuse to renew what is not there."""
     if life.beginning.max_move is None:
         raise InputError("`max_move` must be set, so that there is a reference, but got None")
+
+
+def check_freezing(life: Life, given: Any) -> dict[str, Between]:
+    """The condition of a segment that can be frozen now."""
+    if not life.model.stands_alone:
+        raise InputError(
+            "a segment can be frozen where each payoff teaches by itself, but those of stencils "
+            "and of gradients belong together: `pause()`"
+        )
+    context = life.beginning.context
+    where = where_of(given, context)
+    for segment, _ in life.segments:
+        if segment.where == where:
+            raise SegmentConflictError(
+                f"`segment` must not be frozen already, but {segment.in_words(context)} is, "
+                f"{segment.since()}"
+            )
+    if len(life.segments) >= MOST:
+        raise InputError(
+            f"at most {MOST} segments can be frozen at once, but got another one, "
+            f"{Segment(where).in_words(context)}"
+        )
+    return where
+
+
+def check_unfreezing(life: Life, given: Any) -> dict[str, Between]:
+    """The condition of a segment that is frozen."""
+    where = where_of(given, life.beginning.context)
+    if all(segment.where != where for segment, _ in life.segments):
+        raise SegmentConflictError(
+            "`segment` must be one that is frozen, but "
+            f"{Segment(where).in_words(life.beginning.context)} is not"
+        )
+    return where
 
 
 def check_bin(life: Life, bin_: Any) -> None:
@@ -134,13 +184,16 @@ def _asked(life: Life, event: Asked) -> None:
     ):
         when = "while a policy is paused" if life.paused else "with a `share`"
         raise InputError(f"decisions are the incumbent's {when}, but got {event.role!r}")
-    frozen = event.bin in numbered_bins.frozen(life.model.state)
-    if event.role == BEST and event.limits is None and not frozen:
-        raise InputError("a decision that teaches nothing needs limits, but has none")
-    if event.role == EXPLORED and frozen:
-        raise InputError(f"bin {event.bin} is frozen and explores nothing, but got {event.role!r}")
     _time(life, event.at)
     _asked_numbers(life, event)
+    frozen, held = event.bin in numbered_bins.frozen(life.model.state), life.held_at(event.context)
+    if event.role == BEST and event.limits is None and not frozen and held is None:
+        raise InputError("a decision that teaches nothing needs limits, but has none")
+    if event.role == EXPLORED and held is not None:
+        words = held.segment.in_words(life.beginning.context)
+        raise InputError(f"{words} is frozen and explores nothing, but got {event.role!r}")
+    if event.role == EXPLORED and frozen:
+        raise InputError(f"bin {event.bin} is frozen and explores nothing, but got {event.role!r}")
     if event.role == INCUMBENTS:
         within = None if event.limits is None else Within(*event.limits)
         if not (event.value == life.incumbents(event.context, within, event.start)).all():
@@ -190,6 +243,8 @@ def _explained(life: Life, event: Asked) -> None:
     """Why it was decided, and what was known."""
     if event.why is not None and (not isinstance(event.why, str) or event.why not in WHYS):
         raise InputError(f"one of {WHYS} is needed, but got {event.why!r}")
+    if event.segment is not None:
+        segment_of(event.segment, life.beginning.context)
     if event.view is not None:
         _floats(event.view)
         wanted = sizes(life.model.dx, life.model.dy)

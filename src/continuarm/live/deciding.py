@@ -1,8 +1,10 @@
 """Deciding: what a life answers now. It reads the state and changes nothing."""
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from continuarm.box import Box
 from continuarm.core.compiling import Array
@@ -27,9 +29,10 @@ from continuarm.live.events import (
 from continuarm.live.incumbent import Affine, Incumbent
 from continuarm.live.limits import Within
 from continuarm.live.open_decisions import OpenDecisions, Waiting
+from continuarm.live.segments import Segment
 from continuarm.live.view import HOW, viewed
 
-__all__ = ["Beginning", "Deciding", "Rules", "Seat", "inside"]
+__all__ = ["Beginning", "Deciding", "Held", "Rules", "Seat", "inside"]
 
 new = tuple.__new__  # of a NamedTuple: twice as fast
 
@@ -53,8 +56,19 @@ Rules = tuple[Affine, list[Rule]]  # what the incumbent does, and what was learn
 Seat = tuple[int, bool, int]
 
 
+class Held(NamedTuple):
+    """A segment that is frozen, and what answers in it: nothing in that ever changes."""
+
+    segment: Segment
+    known: "Deciding"
+
+
 class Deciding:
-    """What decides: the model, the incumbent, and the limits of requests."""
+    """What decides: the model, the incumbent, and the limits of requests.
+
+    segments : what is frozen, the one that answers first before others.
+    reference : what `max_move` is counted from; None: the incumbent.
+    """
 
     beginning: Beginning
     model: Model
@@ -64,6 +78,8 @@ class Deciding:
     constant: Array | None  # what the incumbent does, if for every context the same
     paused: bool
     views: bool  # whether an event says what was known
+    segments: tuple[Held, ...] = ()
+    reference: "Deciding | None" = None
 
     def follow(self, incumbent: Incumbent) -> None:
         """Let this be the incumbent from now on."""
@@ -95,6 +111,35 @@ class Deciding:
             return None
         context, decision = self.beginning.context, self.beginning.decision
         return lambda x: decision.to_unit(incumbent.at(context.from_unit(x)))
+
+    def held_at(self, context: Array) -> Held | None:
+        """The frozen segment that answers for a context: of several the one frozen first."""
+        if not self.segments:
+            return None
+        point, names = context.tolist(), self.beginning.context.names
+        for one in self.segments:
+            if one.segment.holds(point, names):
+                return one
+        return None
+
+    def answering(self, context: Array) -> "Deciding":
+        """What answers for a context: this, or in a frozen segment what was known then."""
+        held = self.held_at(context)
+        return self if held is None else held.known
+
+    def held_among(self, contexts: Array) -> Iterator[tuple["Deciding", NDArray[np.bool_]]]:
+        """What answers in frozen segments, and for which of the contexts `(n, dx)`."""
+        rest = np.ones(len(contexts), bool)
+        if len(contexts) == 1:  # as often as not: without arrays that is quicker
+            held = self.held_at(contexts[0])
+            if held is not None:
+                yield held.known, rest
+            return
+        for segment, known in self.segments:
+            mine = rest & segment.holds_of(contexts, self.beginning.context.names)
+            rest &= ~mine
+            if mine.any():
+                yield known, mine
 
     def rules(self) -> list[Rules]:
         """What `recommend` follows, and then, if there is another, what it stays near to."""
@@ -160,29 +205,34 @@ class Deciding:
         if ticket == EMPTY:
             raise self._nothing_allowed(within)
         role, frozen = BEST if ticket == NOTHING else EXPLORED, ticket == FROZEN
+        held, known = self.held_at(context), self
+        if held is not None:
+            frozen, known = True, held.known
+            limits = known.limits_within(within, start)
         if ticket == INCUMBENT:
             role, ticket = INCUMBENTS, self.ticket_of(INCUMBENTS)
             value = value if self.is_guarded else does.copy()
         elif frozen:
-            [value], role = self._recommend(context[None, :], limits, within), BEST
+            [value], role = known._recommend(context[None, :], limits, within), BEST
             ticket = NOTHING
         if not self.is_guarded:
             value = inside(within, value)
         centre, why, view = None, None, None
         if explained:
-            centre = self._recommend(context[None, :], limits, within)[0]
-            why, view = self._view(context, limits, value, id_, role)
-            why = WHILE_FROZEN if frozen and why is not None else why
-        asked = (id_, context, value, at, role, bin_, centre, does, allowed, why, view)
+            centre = known._recommend(context[None, :], limits, within)[0]
+            why, view = self._view(known.model, context, limits, value, id_, role)
+            why = WHILE_FROZEN if frozen and role == BEST and why is not None else why
+        segment = None if held is None else held.segment.plain()
+        asked = (id_, context, value, at, role, bin_, centre, does, allowed, why, view, segment)
         return new(Asked, asked), (row, made, ticket)
 
     def _view(
-        self, context: Array, limits: Limits, value: Array, draw: int, role: str
+        self, model: Model, context: Array, limits: Limits, value: Array, draw: int, role: str
     ) -> tuple[str | None, Array | None]:
         """Why a decision is made, and what is known; of a large surface, nothing is said."""
         if not self.views:
             return None, None
-        how, view = viewed(self.model, context, limits, value, self.beginning.key, draw)
+        how, view = viewed(model, context, limits, value, self.beginning.key, draw)
         if role == INCUMBENTS:
             return WHILE_PAUSED if self.paused else SHARED, view
         return LIMITED if role == BEST else HOW[how], view
@@ -200,7 +250,12 @@ class Deciding:
     ) -> Array:
         """The best decisions known for contexts `(n, dx)`; starts are given for a function."""
         units = None if starts is None else self.beginning.decision.to_unit(starts)
-        return self._recommend(contexts, self.limits_within(within), within, units)
+        values = self._recommend(contexts, self.limits_within(within), within, units)
+        for known, mine in self.held_among(contexts):
+            own = None if units is None else units[mine]
+            limits = known.limits_within(within)
+            values[mine] = known._recommend(contexts[mine], limits, within, own)
+        return values
 
     def check_within(self, context: Array, within: Within | None, start: Array | None) -> None:
         """Refuse limits that leave nothing."""
@@ -249,6 +304,16 @@ class Deciding:
         self, context: Array, within: Within | None = None, start: Array | None = None
     ) -> dict[str, Any]:
         """The numbers behind a decision for a context."""
+        held = self.held_at(context)
+        if held is not None:
+            then = held.known.explain_learned(context, within, start)
+            return then | {"frozen": True, "segment": held.segment.plain()}
+        return self.explain_learned(context, within, start)
+
+    def explain_learned(
+        self, context: Array, within: Within | None = None, start: Array | None = None
+    ) -> dict[str, Any]:
+        """The same of what was learned by now, whatever segments are frozen."""
         limits = self.limits_within(within, start)
         try:
             return self.model.explain(context, limits)

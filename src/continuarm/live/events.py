@@ -22,6 +22,8 @@ __all__ = [
     "Paused",
     "ReferenceRenewed",
     "Resumed",
+    "SegmentFrozen",
+    "SegmentUnfrozen",
     "TimePassed",
     "Told",
     "Unfrozen",
@@ -33,7 +35,8 @@ EXPLORED, BEST, INCUMBENTS = "explored", "best", "incumbent"
 ROLES = (EXPLORED, BEST, INCUMBENTS)
 # Why a decision was made: as the learner's own rule has it; near the start, because little was
 # known; as the peak of a surface that was drawn; evenly within reach; because limits left nothing
-# to learn; because its bin is frozen; for the share of the incumbent; because of a pause.
+# to learn; because its bin or a segment is frozen; for the share of the incumbent; because of a
+# pause.
 OWN_RULE, EARLY, DRAWN, UNIFORM = "own rule", "early", "drawn", "uniform"
 LIMITED, WHILE_FROZEN, SHARED, WHILE_PAUSED = "limits", "frozen", "share", "paused"
 WHYS = (OWN_RULE, EARLY, DRAWN, UNIFORM, LIMITED, WHILE_FROZEN, SHARED, WHILE_PAUSED)
@@ -45,8 +48,8 @@ class Asked(NamedTuple):
     id : its number, which is that of its draw; no other decision of the policy has it.
     value : what was decided.
     at : when, in seconds; 0 where no clock is needed.
-    role : `"explored"`; `"best"` where limits left nothing to learn, or the bin was frozen; or
-        `"incumbent"`.
+    role : `"explored"`; `"best"` where limits left nothing to learn, or the bin or a segment was
+        frozen; or `"incumbent"`.
     bin : the bin that answered; 0: one that was not made yet.
     centre : the best decision known at that moment; None where nobody listened.
     start : what the incumbent would have done.
@@ -54,6 +57,8 @@ class Asked(NamedTuple):
     why : one of `WHYS`; None where nobody listened.
     view : what was known, for `explain`: the payoffs that its bin had learned, the bin's edges,
         and what a surface says (`View`); None where nobody listened.
+    segment : the frozen segment that answered, as `Segment.plain` writes it; None: there is none.
+        What was known is then what was known when it was frozen.
     """
 
     id: int
@@ -67,6 +72,7 @@ class Asked(NamedTuple):
     limits: Array | None
     why: str | None = None
     view: Array | None = None
+    segment: dict[str, Any] | None = None
 
 
 class Told(NamedTuple):
@@ -126,6 +132,23 @@ class Unfrozen(NamedTuple):
     bin: int
 
 
+class SegmentFrozen(NamedTuple):
+    """From now on contexts are answered as of now, and their payoffs are not learned.
+
+    where : the lowest and the highest value by name, in units.
+    at : when, in seconds; 0 where no clock is needed.
+    """
+
+    where: dict[str, list[float]]
+    at: float = 0.0
+
+
+class SegmentUnfrozen(NamedTuple):
+    """No longer so."""
+
+    where: dict[str, list[float]]
+
+
 class ReferenceRenewed(NamedTuple):
     """From now on decisions stay within `max_move` of what is known now."""
 
@@ -153,6 +176,8 @@ Event = (
     | Resumed
     | Frozen
     | Unfrozen
+    | SegmentFrozen
+    | SegmentUnfrozen
     | ReferenceRenewed
     | OptionsChanged
 )
@@ -167,6 +192,8 @@ KINDS: dict[str, Any] = {
     "resumed": Resumed,
     "frozen": Frozen,
     "unfrozen": Unfrozen,
+    "segment-frozen": SegmentFrozen,
+    "segment-unfrozen": SegmentUnfrozen,
     "reference-renewed": ReferenceRenewed,
     "options-changed": OptionsChanged,
 }

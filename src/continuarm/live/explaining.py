@@ -17,6 +17,7 @@ from continuarm.live.events import INCUMBENTS, WHILE_FROZEN, WHILE_PAUSED, Asked
 from continuarm.live.explanation import Explanation, Known, explained
 from continuarm.live.in_words import contexts_in_words
 from continuarm.live.limits import Within
+from continuarm.live.segments import segment_of
 from continuarm.live.shell import Shell
 from continuarm.live.view import View, sizes
 from continuarm.words import cut_ends
@@ -50,6 +51,7 @@ def of_decision(policy: Shell, what: Decision | Asked) -> Explanation:
     if centre is None or event.view is None:
         found = policy.gate.alone(_now, policy, event.context, within, event.start, event.value)
         centre = np.array(found["centre"])
+        found |= {} if event.segment is None else {"segment": event.segment}
     else:
         found = _then(policy, event, event.view)
     alone = policy.life.beginning.max_move is None or event.role == INCUMBENTS
@@ -104,7 +106,11 @@ def _case(
     paused = policy.life.paused if why is None else why == WHILE_PAUSED
     frozen = found.get("frozen", False) if why is None else why == WHILE_FROZEN
     near, request = limits
-    set_by_all = policy.reach, policy.share, paused, frozen, policy.life.beginning.max_move
+    words = ""
+    if frozen and found.get("segment") is not None:
+        held = segment_of(found["segment"], policy.context)
+        words = f"{held.in_words(policy.context)}, {held.since()}"
+    set_by_all = policy.reach, policy.share, paused, frozen, policy.life.beginning.max_move, words
     return Case(policy.decision, value, centre, why, near, request, *set_by_all)
 
 
@@ -113,11 +119,13 @@ def _then(policy: Shell, event: Asked, numbers: Array) -> dict[str, Any]:
     decision = policy.decision
     view = View.of(numbers, policy.context.dim, decision.dim)
     found = {
-        "bin": event.bin or None,
+        "bin": event.bin or None if event.segment is None else None,
         "low": view.low.tolist(),
         "high": view.high.tolist(),
         "payoffs": view.payoffs,
     }
+    if event.segment is not None:
+        found["segment"] = event.segment
     if view.surface is None:
         return found
     return found | viewed(view.surface, decision.low, decision.high)
@@ -143,7 +151,8 @@ def _now(
         found["centre"] = life.recommend(point[None, :], within, starts)[0].tolist()
     if value is not None and "peak" in found:
         seen = np.zeros(sizes(context.dim, decision.dim)[1] - 1)
-        life.model.view(point, life.limits_within(within, start), value, seen)
+        known = life.answering(point)
+        known.model.view(point, known.limits_within(within, start), value, seen)
         found |= viewed(seen[2 * context.dim :], decision.low, decision.high)
     if "tried" in found:
         found["tried"] = decision.from_unit(found["tried"]).tolist()

@@ -4,6 +4,8 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from continuarm.box import Box
 from continuarm.core.compiling import Array
 from continuarm.live.active_guards import Case, active_guards, allowed
@@ -128,12 +130,21 @@ def _headline(known: Known) -> list[str]:
     )
     if known.asked is None:
         asked = f"For {point} the" if context.dim else "The"
+        if case.segment:
+            return [
+                f"{asked} decision is {best}.",
+                f"It was the best one known when its segment was frozen: {case.segment}.",
+            ]
         return [f"{asked} best decision known is {best}."]
     of = f", for {point}," if context.dim else ""
     value = values_in_words(case.value, case.decision)
     lines = [f"Decision {known.asked.id}{of} was {value}."]
-    if case.why is not None:
+    if case.segment:
+        lines.append(f"It was the best one known when its segment was frozen: {case.segment}.")
+    elif case.why is not None:
         lines.append(f"{REASONS[case.why]}.")
+    if case.segment and np.array_equal(case.value, case.centre):
+        return lines
     verb, when = ("was", "known then") if known.then else ("is", "known now")
     return [*lines, f"The best decision {when} {verb} {best}{_distance(case)}."]
 
@@ -152,6 +163,7 @@ def _distance(case: Case) -> str:
 
 def _lines(found: dict[str, Any], known: Known) -> list[str]:
     case, past = known.case, known.then
+    then = past or bool(case.segment)
     today = values_in_words(known.start, case.decision)
     lines = [
         f"What is done today is {today}."
@@ -161,9 +173,9 @@ def _lines(found: dict[str, Any], known: Known) -> list[str]:
     if (known.start != known.allowed_start).any():
         nearest = values_in_words(known.allowed_start, case.decision)
         lines.append(f"That is not allowed here; the nearest decision that is: {nearest}.")
-    where, has = box_in_words(found["low"], found["high"], known.context), "had" if past else "has"
+    where, has = box_in_words(found["low"], found["high"], known.context), "had" if then else "has"
     told, noun = found["payoffs"], "payoff" if found["payoffs"] == 1 else "payoffs"
-    learned = "been told" if case.frozen else "learned"
+    learned = "been told" if case.frozen and not case.segment else "learned"
     lines.append(f"Its bin, {where}, {has} {learned} {told:,} {noun} of its own.")
     if "peak" in found:
         lines += _sureness(found, case)
@@ -171,7 +183,7 @@ def _lines(found: dict[str, Any], known: Known) -> list[str]:
         lines.append("Until it has learned more, what is done today counts as the best.")
     for j, name in enumerate(case.decision.names if "per_unit" in found else ()):
         gain, error = found["per_unit"][j], found["per_unit_error"][j]
-        label, was = label_of(name, case.decision), "was" if past else "is"
+        label, was = label_of(name, case.decision), "was" if then else "is"
         lines.append(f"One more unit of {label} {was} expected to bring {_gain(gain, error)}.")
     if any("±" in line for line in lines):
         lines.append("Each ± is two standard errors.")

@@ -1,6 +1,7 @@
 """Guarded: the verbs that hold a policy back, or part of it, and say what it is worth."""
 
-from typing import Any, TypedDict, Unpack
+from collections.abc import Mapping
+from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from continuarm.live import changing, checked_events, events
 from continuarm.live.decision import Bin
 from continuarm.live.near_reference import Move
 from continuarm.live.open_decisions import AT, NUMBER
+from continuarm.live.segments import Segment, Where, plain_where
 from continuarm.live.shell import Shell
 from continuarm.live.uplift import Awaited, Uplift
 
@@ -79,22 +81,50 @@ class Guarded(Shell):
         asked, at = life.open.open[id_][NUMBER], life.open.open[id_][AT]
         return Awaited(id_, life.open.asked - asked - 1, None if life.timeless else life.now - at)
 
-    def freeze(self, bin: Bin | int) -> None:
-        """Let a bin answer with its best decision and learn nothing, until `unfreeze`.
+    @overload
+    def freeze(self, what: Bin | int, *, now: float | None = None) -> None: ...
+
+    @overload
+    def freeze(self, what: Where | Segment, *, now: float | None = None) -> Segment: ...
+
+    def freeze(
+        self, what: Bin | int | Where | Segment, *, now: float | None = None
+    ) -> Segment | None:
+        """Let a segment of contexts, or a bin, answer as now and learn nothing, until `unfreeze`.
 
         Its payoffs are counted, also those of decisions that were asked before. What it decides
-        while frozen is never learned. It does not split, and no newcomer takes the place of all
-        bins. A pause and the incumbent's share come first.
+        while frozen is never learned. A pause and the incumbent's share come first. A bin that is
+        frozen does not split, and no newcomer takes the place of all bins. Of several segments
+        that hold a context, the one that was frozen first answers.
 
         Parameters
         ----------
-        bin : one of `bins()`, or its `id`; one that has split is refused with its successors.
+        what : a segment, from where to where for some contexts by name, both included, such as
+            `{"hour": (18, 24)}`; or one of `bins()`, or its `id`. A bin that has split is refused
+            with its successors.
+        now : the caller's time in seconds; default `time.time()`. With `ttl_seconds` it is kept,
+            to say since when a segment is frozen.
         """
-        self.gate.alone(self._freeze, bin, True)
+        if isinstance(what, Mapping | Segment):
+            return self.gate.alone(self._freeze_segment, what, now)
+        self.gate.alone(self._freeze, what, True)
+        return None
 
-    def unfreeze(self, bin: Bin | int) -> None:
-        """Let a bin decide and learn again."""
-        self.gate.alone(self._freeze, bin, False)
+    def unfreeze(self, what: Bin | int | Where | Segment) -> None:
+        """Let a segment, or a bin, decide and learn again."""
+        if isinstance(what, Mapping | Segment):
+            self.gate.alone(self._unfreeze_segment, what)
+        else:
+            self.gate.alone(self._freeze, what, False)
+
+    def _freeze_segment(self, given: Where | Segment, now: float | None) -> Segment:
+        where = checked_events.check_freezing(self._life, _where(given))
+        self._life.apply(events.SegmentFrozen(plain_where(where), self._time(now)))
+        return self._life.segments[-1].segment
+
+    def _unfreeze_segment(self, given: Where | Segment) -> None:
+        where = checked_events.check_unfreezing(self._life, _where(given))
+        self._life.apply(events.SegmentUnfrozen(plain_where(where)))
 
     def _freeze(self, bin_: Any, frozen: bool) -> None:
         number = bin_.id if isinstance(bin_, Bin) else bin_
@@ -154,3 +184,7 @@ class Guarded(Shell):
                 low, high = (self.context.edge_from_unit(edge) for edge in box)
                 if not (np.array_equal(low, bin_.low) and np.array_equal(high, bin_.high)):
                     raise InputError(f"`bin` must be of this policy, but got {bin_!r}")
+
+
+def _where(given: Where | Segment) -> Any:
+    return given.where if isinstance(given, Segment) else given

@@ -20,8 +20,9 @@ from continuarm.core.request import FULL
 from continuarm.errors import InputError
 from continuarm.live import log_rule, warm_start
 from continuarm.live.allowing import guard_of, guarded, with_steps
+from continuarm.live.as_it_was import as_it_is, shared
 from continuarm.live.closings import EXPIRED, FORGOTTEN, TOLD, Note
-from continuarm.live.deciding import Beginning, Deciding, Seat
+from continuarm.live.deciding import Beginning, Deciding, Held, Seat
 from continuarm.live.events import (
     INCUMBENTS,
     Asked,
@@ -33,6 +34,8 @@ from continuarm.live.events import (
     OptionsChanged,
     Paused,
     Resumed,
+    SegmentFrozen,
+    SegmentUnfrozen,
     TimePassed,
     Told,
     Unfrozen,
@@ -41,6 +44,7 @@ from continuarm.live.history import LARGEST, History
 from continuarm.live.incumbent import Incumbent, always
 from continuarm.live.limits import Within
 from continuarm.live.open_decisions import OpenDecisions, Waiting
+from continuarm.live.segments import Segment, where_of
 from continuarm.live.uplift import Comparison
 from continuarm.live.view import is_affordable
 from continuarm.strokes import to_the_end
@@ -93,6 +97,7 @@ class Life(Deciding):
         other.model, other.open = self.model.copy(), self.open.copy()
         other.asked_of, other.unheard, other.prepared = self.asked_of.copy(), None, None
         other.comparison, other.history = self.comparison.copy(), self.history.copy()
+        other.segments, other.reference = shared(self.segments, self.reference, other.model.room)
         if key is not None:
             other.beginning = self.beginning._replace(key=key)
         return other
@@ -116,6 +121,8 @@ class Life(Deciding):
                 self._pause(isinstance(event, Paused), event)
             case Frozen(bin_) | Unfrozen(bin_):
                 self._freeze(bin_, isinstance(event, Frozen), event)
+            case SegmentFrozen() | SegmentUnfrozen():
+                self._freeze_segment(event)
             case OptionsChanged():
                 self._change(event)
             case _:
@@ -196,6 +203,17 @@ class Life(Deciding):
     def _freeze(self, bin_: int, frozen: bool, event: Event) -> None:
         state = with_frozen(self.model.state, bin_, frozen)
         self.model.state = state  # a stroke: nothing is called from here on
+        if self.unheard is not None:
+            self.unheard += (event,)
+
+    def _freeze_segment(self, event: SegmentFrozen | SegmentUnfrozen) -> None:
+        """What it answers is what would be answered now; the one frozen first comes first."""
+        where = where_of(event.where, self.beginning.context)
+        segments = tuple(one for one in self.segments if one.segment.where != where)
+        if isinstance(event, SegmentFrozen):
+            segment = Segment(where, self.open.asked, event.at)
+            segments = (*segments, Held(segment, as_it_is(self)))
+        self.segments = segments  # a stroke: nothing is called from here on
         if self.unheard is not None:
             self.unheard += (event,)
 
@@ -284,14 +302,19 @@ class Life(Deciding):
         paid, counted = history.numbers, history.place(theirs)
         size = payoff if -LARGEST < payoff < LARGEST else math.copysign(LARGEST, payoff)
         value, start = value if done is None else done, self._unit(start)
+        held, state = self.held_at(context) is not None, model.state
         while True:
             telling = model.telling(
                 row, ticket, context, value, payoff, slope, start, number, late
             )
+            if held:
+                telling, state = model.counting(ticket, context, value, start, self.limits, number)
             [bin_] = telling  # a stroke: nothing is called from here on
             if bin_ != FULL:
                 break
             model.grow()
+        if held:
+            model.state = state
         if done is not None:
             [_] = giving_back
         del opened.open[id_]
@@ -337,7 +360,10 @@ class Life(Deciding):
     def learned_from(self, event: LearnedFromLog, model: Model) -> warm_start.LearnedLog:
         """What a log teaches a copy of the model; it changes nothing else."""
         incumbent, spread = self.read_log(event)
-        warm_start.learn(model, *event)
+        held = np.zeros(len(event.contexts), bool)
+        for _, mine in self.held_among(event.contexts):
+            held |= mine
+        warm_start.learn(model, *event, held=held, limits=self.limits)
         return warm_start.LearnedLog(event, model, incumbent, spread)
 
     def read_log(self, event: LearnedFromLog) -> tuple[Incumbent, Array]:

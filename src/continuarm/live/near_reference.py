@@ -7,37 +7,24 @@ incumbent's share. A life without `max_move` pays nothing for it.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from continuarm.box import Box
-from continuarm.core import notes
 from continuarm.core.compiling import Array
-from continuarm.core.draws import Key
-from continuarm.core.fitting import misfit
-from continuarm.core.learners.protocol import empty_pool
-from continuarm.core.model import Limits, Model, ModelBin
-from continuarm.core.state import State
-from continuarm.errors import SavedFileError, SettingsError
+from continuarm.core.model import ModelBin
+from continuarm.errors import SettingsError
+from continuarm.live.as_it_was import AsItWas
 from continuarm.live.deciding import Beginning, Rules, Seat
 from continuarm.live.events import INCUMBENTS, Asked, Event, ReferenceRenewed
-from continuarm.live.incumbent import Incumbent
 from continuarm.live.life import Life
 from continuarm.live.limits import Within
 from continuarm.numbers import reals
 
-__all__ = ["LifeNearReference", "Move", "Reference", "life_of", "move_of"]
+__all__ = ["LifeNearReference", "Move", "life_of", "move_of"]
 
 Move = float | Sequence[float] | Array | Mapping[str, float]
-
-
-class Reference(NamedTuple):
-    """What was known: nothing in it ever changes."""
-
-    model: Model
-    limits: Limits
-    incumbent: Incumbent
 
 
 class LifeNearReference(Life):
@@ -45,7 +32,6 @@ class LifeNearReference(Life):
 
     def __init__(self, beginning: Beginning) -> None:
         super().__init__(beginning)
-        self.reference: Reference | None = None  # the incumbent
         if not self.model.stands_alone or self.model.counts_asking:
             kind = type(beginning.learner).__name__
             raise SettingsError(
@@ -53,32 +39,28 @@ class LifeNearReference(Life):
                 f"does, but got {kind}"
             )
 
-    def copy(self, key: Key | None = None) -> "LifeNearReference":
-        """An independent life in the same state, with other draws if given."""
-        other = super().copy(key)
-        assert isinstance(other, LifeNearReference)
-        if self.reference is not None:
-            other.reference = self.reference._replace(model=self.reference.model.reader())
-        return other
-
     def apply(self, event: Event) -> None:
         """Let an event happen, all of it or nothing, whatever a signal handler raises."""
         if not isinstance(event, ReferenceRenewed):
             super().apply(event)
             return
-        reference = Reference(self.model.as_it_is(), self.limits, self.incumbent)
+        reference = AsItWas(self.beginning, self.model.as_it_is(), self.limits, self.incumbent)
         self.reference = reference  # a stroke: nothing is called from here on
         if self.unheard is not None:
             self.unheard += (event,)
 
     def reference_at(self, context: Array, start: Array | None = None) -> Array:
-        """What the reference would do, in units; `start` as for `decide`."""
-        if self.reference is None:
-            does = self.constant if start is None else start
-            return self.incumbent.at(context) if does is None else does
-        model, limits, _ = self.reference
+        """What the reference would do, in units; `start` as for `decide`.
+
+        In a frozen segment it is that of then, so that nothing moves there.
+        """
+        known = self.answering(context)
+        reference = known.reference
+        if reference is None:
+            does = known.constant if start is None else start
+            return known.incumbent.at(context) if does is None else does
         starts = None if start is None else self.beginning.decision.to_unit(start)[None, :]
-        return np.asarray(model.recommend(context[None, :], limits, starts)[0])
+        return np.asarray(reference.model.recommend(context[None, :], reference.limits, starts)[0])
 
     def near(self, context: Array, within: Within | None, start: Array | None) -> Within:
         """The limits of a request, as far as they are near; else their point that is nearest."""
@@ -139,39 +121,17 @@ class LifeNearReference(Life):
         context, own, found = self.beginning.context, self.incumbent.own, super().bins()
         for k, one in enumerate(found):
             middle = context.from_unit(0.5 * (one.low + one.high))[None, :]
-            starts = None if own is None else own.at(middle[0])[None, :]
-            found[k] = one._replace(best=self.recommend(middle, None, starts)[0])
+            start = None if own is None else own.at(middle[0])
+            near = self.near(middle[0], None, start)
+            limits = self.limits_within(near, start)
+            found[k] = one._replace(best=self._recommend(middle, limits, near)[0])
         return found
 
     def rules(self) -> list[Rules]:
         """What `recommend` follows, and then, if there is another, what it stays near to."""
         if self.reference is None:
             return super().rules()
-        model, limits, incumbent = self.reference
-        return [*super().rules(), (incumbent.numbers, model.rules(limits, self.at_of(incumbent)))]
-
-    def saved_reference(self) -> dict[str, Array]:
-        """Its arrays, as `restore_reference` takes them."""
-        if self.reference is None:
-            return {}
-        numbers, state = self.reference.incumbent.numbers, self.reference.model.state
-        kept = {"start": numbers.first, "by_context": numbers.slopes}
-        kept["reach"] = self.reference.limits.reach
-        return kept | {"counts": state.counts, "nodes": state.nodes, "rows": state.rows}
-
-    def restore_reference(self, arrays: dict[str, Any], incumbent: Incumbent) -> None:
-        """Take over what was saved, and checked but for its arrays."""
-        model = self.model
-        empty = empty_pool(model.lcfg), notes.empty(model.dx, model.dy)
-        state = State(arrays["counts"], arrays["nodes"], arrays["rows"], *empty)
-        pool = state.pool[:1].copy()
-        wrong = misfit(model.pcfg, model.lcfg, state._replace(pool=pool), [])
-        if wrong is not None:
-            raise SavedFileError(f"a saved reference must have {wrong}, but has not")
-        limits = self._limits_of(incumbent)._replace(reach=arrays["reach"])
-        kept = model.reader()
-        kept.state = state
-        self.reference = Reference(kept, limits, incumbent)
+        return [*super().rules(), *self.reference.rules()]
 
 
 def life_of(beginning: Beginning) -> Life:

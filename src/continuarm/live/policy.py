@@ -20,13 +20,13 @@ from continuarm.core.partitions.protocol import PartitionOptions
 from continuarm.errors import ContinuarmError, InputError, SavedFileError, SettingsError
 from continuarm.live import events, explaining, saved_file, state, warm_start
 from continuarm.live.closings import EXPIRED, FORGOTTEN, TOLD, Stats
-from continuarm.live.deciding import Beginning, new
+from continuarm.live.deciding import Beginning, Rules, new
 from continuarm.live.decision import Bin, Decision, Decisions
 from continuarm.live.diagnosis.diagnose import diagnosed
 from continuarm.live.diagnosis.examined import examined
 from continuarm.live.diagnosis.findings import Findings
 from continuarm.live.explanation import Explanation
-from continuarm.live.export import export
+from continuarm.live.export import export, segments_in
 from continuarm.live.history import History
 from continuarm.live.incumbent import Start, incumbent_of
 from continuarm.live.inputs import Context, Contexts, Many, Rows, finite, key_of
@@ -34,6 +34,7 @@ from continuarm.live.limits import Given, Within, within_of
 from continuarm.live.near_reference import Move, life_of, move_of
 from continuarm.live.open_decisions import TTL, Waiting
 from continuarm.live.plotted import Plotted
+from continuarm.live.segments import Segment
 from continuarm.live.shell import counting_refusals
 from continuarm.live.tokens import Tokens
 from continuarm.live.uplift import checked_share
@@ -351,7 +352,10 @@ class Policy(Plotted):
 
     def export(self) -> str:
         """What it has learned as a table in JSON, from which `continuarm.Reader` decides."""
-        return export(self.name, self.gate.alone(self._life.rules), self.max_move)
+        return export(self.name, *self.gate.alone(self._exported))
+
+    def _exported(self) -> tuple[list[Rules], Array | None, dict[str, Any]]:
+        return self._life.rules(), self.max_move, segments_in(self._life.segments)
 
     def learn_from(self, table: Any, *, payoff: str = "payoff") -> None:
         """Start from the log of an older rule: one row per decision, in the order of time.
@@ -397,6 +401,16 @@ class Policy(Plotted):
     def _bins(self) -> tuple[list[ModelBin], dict[int, int], list[int]]:
         found = self._life.bins()
         return found, dict(self._life.asked_of), numbered_bins.frozen(self._life.model.state)
+
+    @property
+    def frozen(self) -> list[Segment | Bin]:
+        """What is frozen: segments, the one that answers first before others, and then bins."""
+        segments, bins = self.gate.alone(self._frozen)
+        return [*segments, *(one for one in self.bins() if one.id in bins)] if bins else segments
+
+    def _frozen(self) -> tuple[list[Any], list[int]]:
+        segments = [segment for segment, _ in self._life.segments]
+        return segments, numbered_bins.frozen(self._life.model.state)
 
     def stats(self) -> Stats:
         """How it has fared: decisions by what became of them, refusals, bins, payoffs."""

@@ -10,9 +10,10 @@ from fractions import Fraction
 from numbers import Real
 from typing import Any
 
-__all__ = ["VERSION", "Reader"]
+__all__ = ["VERSION", "WITH_SEGMENTS", "Reader"]
 
-VERSION = 2
+VERSION, WITH_SEGMENTS = 2, 3  # readers of before know no segments that are frozen
+MOST_SEGMENTS = 100
 STILL = 1e-9  # as in the policy itself: a round that moves no coordinate further is the last
 ROUNDS = 8
 STEPS, SURE = 64, 2.0  # of eq. 12 of the recommended policy's page
@@ -36,9 +37,10 @@ class Reader:
             raise ValueError(
                 "a table written by `export` is needed, but got another text"
             ) from None
-        if version != VERSION:
+        if version not in (VERSION, WITH_SEGMENTS):
             raise ValueError(
-                f"the table's version must be {VERSION}, which this reads, but got {version}"
+                f"the table's version must be {VERSION} or {WITH_SEGMENTS}, which this reads, but "
+                f"got {version}"
             )
         if not _is_table(table):
             raise ValueError("the parts of a table must fit together, but this one is damaged")
@@ -48,6 +50,8 @@ class Reader:
         self.start: dict[str, Any] = table["start"]
         self.max_move: Vector | None = table.get("max_move")
         self.reference: dict[str, Any] | None = table.get("reference")
+        self.segments: list[dict[str, Any]] = table.get("segments", [])
+        self.then: list[dict[str, Any]] = table.get("then", [])
         self._guard: Any = None
         if "allowed" in table:  # coupled limits, or spaced values
             low, high = self.decision["low"], self.decision["high"]
@@ -57,22 +61,34 @@ class Reader:
         """The best decision known for a context, as `recommend` would answer."""
         point = _point(self.context, context)
         low, high = self.decision["low"], self.decision["high"]
+        start, bins, reference = self._known(point)
         if self.max_move is None:
-            return self._best(self.start, self.bins, point, low, high)
-        middle = self._reference(point)
+            return self._best(start, bins, point, low, high)
+        middle = self._reference(point, start, reference)
         ends = list(zip(middle, self.max_move, low, high, strict=True))
         low = [min(max(v - move, a), b) for v, move, a, b in ends]
         high = [min(max(v + move, a), b) for v, move, a, b in ends]
         if self._guard is not None:
             low, high = self._guard.near(middle, self.max_move)
-        return self._best(self.start, self.bins, point, low, high)
+        return self._best(start, bins, point, low, high)
 
-    def _reference(self, point: Vector) -> Vector:
+    def _known(self, point: Vector) -> tuple[Any, Any, Any]:
+        """What answers, and what it stays near to: in a frozen segment, what was known then."""
+        values = dict(zip(self.context["names"], point, strict=True))
+        for segment in self.segments:
+            where = segment["where"].items()
+            if all(low <= values[name] <= high for name, (low, high) in where):
+                then = self.then[segment["known"]]
+                near = None if then["near"] is None else self.then[then["near"]]
+                return then["start"], then["bins"], near
+        return self.start, self.bins, self.reference
+
+    def _reference(self, point: Vector, start: Any, reference: Any) -> Vector:
         """What decisions stay near to: what was learned when that was renewed, or the start."""
         low, high = self.decision["low"], self.decision["high"]
-        if self.reference is not None:
-            return self._best(self.reference["start"], self.reference["bins"], point, low, high)
-        unit = self._start(self.start, point)
+        if reference is not None:
+            return self._best(reference["start"], reference["bins"], point, low, high)
+        unit = self._start(start, point)
         return [a + y * (b - a) for y, a, b in zip(unit, low, high, strict=True)]
 
     def _best(
@@ -188,9 +204,40 @@ def _is_table(table: dict[str, Any]) -> bool:
         if move is not None:
             fits = fits and _are_numbers(move, dy) and min(move) >= 0.0
         learned = [table, table["reference"]] if "reference" in table else [table]
+        learned += table.get("then", [])
+        fits = fits and _are_segments(table, context["names"])
         return fits and all(_is_learned(part, context, decision) for part in learned)
     except (AttributeError, KeyError, TypeError, ValueError):
         return False
+
+
+def _are_segments(table: dict[str, Any], names: list[str]) -> bool:
+    """Whether each segment has a condition, and says what was known then."""
+    segments, then = table.get("segments", []), table.get("then", [])
+    listed = isinstance(segments, list) and isinstance(then, list)
+    if (
+        not listed
+        or len(segments) > MOST_SEGMENTS
+        or bool(segments) == (table["version"] == VERSION)
+    ):
+        return False
+    for known in then:
+        near = known["near"]
+        if near is not None and not _is_index(near, then):
+            return False
+    for segment in segments:
+        where = segment["where"]
+        if not isinstance(where, dict) or not where or not set(where) <= set(names):
+            return False
+        if not all(_are_numbers(rule, 2) for rule in where.values()):
+            return False
+        if not _is_index(segment["known"], then):
+            return False
+    return True
+
+
+def _is_index(number: Any, of: list[Any]) -> bool:
+    return type(number) is int and 0 <= number < len(of)
 
 
 def _is_learned(table: dict[str, Any], context: dict[str, Any], decision: dict[str, Any]) -> bool:

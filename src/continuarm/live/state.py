@@ -25,14 +25,17 @@ from continuarm.core.state import CLOCK, HEAD, ROWS_USED, SERIALS, TEMPLATE, Sta
 from continuarm.errors import SavedFileError, SettingsError
 from continuarm.live import registry
 from continuarm.live.affine_rule import AffineRule
-from continuarm.live.deciding import Beginning
+from continuarm.live.as_it_was import AsItWas, distinct
+from continuarm.live.checked_events import check_freezing
+from continuarm.live.deciding import Beginning, Held
 from continuarm.live.events import Paused
 from continuarm.live.history import history_of
 from continuarm.live.incumbent import Incumbent, incumbent_of
 from continuarm.live.inputs import finite
 from continuarm.live.life import Life
-from continuarm.live.near_reference import LifeNearReference, life_of, move_of
+from continuarm.live.near_reference import life_of, move_of
 from continuarm.live.open_decisions import BIN, NUMBER, Open, Waiting
+from continuarm.live.segments import segment_of
 from continuarm.live.uplift import checked_share, tally_of
 from continuarm.sets import set_of
 
@@ -84,7 +87,8 @@ def has_learned(content: bytes) -> bool:
     with _fitting():
         header, arrays = parts_of(content)
         counted = arrays["counts"][[CLOCK, SERIALS, TEMPLATE]].any()
-        return bool(header["asked"] or header["paused"] or counted or "reference_rows" in arrays)
+        held = header["paused"] or "segments" in header or "reference_rows" in arrays
+        return bool(header["asked"] or counted or held)
 
 
 def parts_of(content: bytes) -> tuple[dict[str, Any], Arrays]:
@@ -125,32 +129,36 @@ def _header(life: Life) -> dict[str, Any]:
                 "`continuarm.register`"
             )
     offset = {"clock_offset": life.clock_offset} if life.clock_offset else {}
-    return offset | {
-        "context": beginning.context.__getstate__(),
-        "decision": beginning.decision.__getstate__(),
-        "partition": registry.to_plain(beginning.partition),
-        "learner": registry.to_plain(beginning.learner),
-        "waiting": list(beginning.waiting),
-        "start_given": beginning.start is not None,
-        "asked": opened.asked,
-        "next_id": f"{opened.next_id:x}",
-        "ids": [f"{id_:x}" for id_ in opened.open],
-        "held": [f"{id_:x}" for id_ in opened.held],
-        "now": life.now if math.isfinite(life.now) else None,
-        "share": beginning.share,
-        "max_move": None if beginning.max_move is None else beginning.max_move.tolist(),
-        "paused": life.paused,
-        "history": [life.history.told, life.history.width, life.history.pauses],
-        "line": [f"{id_:x}" for id_ in life.comparison.line],
-        "paid": [f"{id_:x}" for id_ in life.comparison.paid],
-    }
+    return (
+        offset
+        | _segments(life)
+        | {
+            "context": beginning.context.__getstate__(),
+            "decision": beginning.decision.__getstate__(),
+            "partition": registry.to_plain(beginning.partition),
+            "learner": registry.to_plain(beginning.learner),
+            "waiting": list(beginning.waiting),
+            "start_given": beginning.start is not None,
+            "asked": opened.asked,
+            "next_id": f"{opened.next_id:x}",
+            "ids": [f"{id_:x}" for id_ in opened.open],
+            "held": [f"{id_:x}" for id_ in opened.held],
+            "now": life.now if math.isfinite(life.now) else None,
+            "share": beginning.share,
+            "max_move": None if beginning.max_move is None else beginning.max_move.tolist(),
+            "paused": life.paused,
+            "history": [life.history.told, life.history.width, life.history.pauses],
+            "line": [f"{id_:x}" for id_ in life.comparison.line],
+            "paid": [f"{id_:x}" for id_ in life.comparison.paid],
+        }
+    )
 
 
 def _arrays(life: Life) -> Arrays:
     beginning, model, opened = life.beginning, life.model, life.open
     known, n, dx, dy = model.state, len(opened.open), model.dx, model.dy
     columns = list(zip(*opened.open.values(), strict=True)) or [()] * 8
-    return _reference(life) | {
+    return _known_then(life) | {
         "start": life.incumbent.numbers.first,
         "by_context": life.incumbent.numbers.slopes,
         "reach": life.limits.reach,
@@ -182,24 +190,66 @@ def _stacked(points: Sequence[Array], dim: int) -> Array:
     return flat.reshape(len(points), dim)
 
 
-def _reference(life: Life) -> Arrays:
-    """What `max_move` is counted from, if that was renewed."""
-    kept = life.saved_reference() if isinstance(life, LifeNearReference) else {}
-    return {f"reference_{name}": array for name, array in kept.items()}
+def _segments(life: Life) -> dict[str, Any]:
+    """What is frozen, where anything is: by which of those that are known it is answered, and to
+    which of them each of these stays near."""
+    every = list(distinct(life.segments))
+    if not every:
+        return {}
+    number = {id(one): k for k, one in enumerate(every)}
+    listed = [segment.plain() | {"known": number[id(one)]} for segment, one in life.segments]
+    near = [None if one.reference is None else number[id(one.reference)] for one in every]
+    return {"segments": listed, "near": near}
 
 
-def _restore_reference(life: Life, arrays: Arrays) -> None:
-    kept = {
-        name.removeprefix("reference_"): array
-        for name, array in arrays.items()
-        if name.startswith("reference_")
+def _known_then(life: Life) -> Arrays:
+    """What answers in segments, and what `max_move` is counted from, if that was renewed."""
+    every = {f"then{k}": one for k, one in enumerate(distinct(life.segments))}
+    if isinstance(life.reference, AsItWas):
+        every["reference"] = life.reference
+    return {
+        f"{prefix}_{name}": array
+        for prefix, one in every.items()
+        for name, array in one.arrays().items()
     }
-    if kept and isinstance(life, LifeNearReference):
-        boxes = life.beginning.context, life.beginning.decision
-        kept["reach"] = _reach(life, kept["reach"])
-        life.restore_reference(kept, _incumbent(*boxes, kept))
-    elif kept:
+
+
+def _restore_known_then(life: Life, header: dict[str, Any], arrays: Arrays) -> None:
+    moves = life.beginning.max_move is not None
+    life.reference = _restored(life, "reference", arrays)
+    if life.reference is not None and not moves:
         raise SavedFileError("a reference is kept where there is a `max_move`, but there is none")
+    near, every = header.get("near", []), list[AsItWas]()
+    for k in range(len(near)):
+        one = _restored(life, f"then{k}", arrays)
+        if one is None:
+            raise SavedFileError(f"what answers in segment {k} must be there, but is not")
+        every.append(one)
+    for one, number in zip(every, near, strict=True):
+        if number is not None:
+            one.reference = every[checks.whole("near", number, 0, len(every) - 1)]
+            if not moves or near[number] is not None:
+                raise SavedFileError(f"a segment stays near to what was known, but got {near}")
+    for given in header.get("segments", []):
+        known = every[checks.whole("known", given["known"], 0, len(every) - 1)]
+        segment = segment_of(
+            {k: v for k, v in given.items() if k != "known"}, life.beginning.context
+        )
+        check_freezing(life, segment.where)
+        life.segments += (Held(segment, known),)
+    if [*map(id, distinct(life.segments))] != [*map(id, every)]:
+        raise SavedFileError(f"segments must be answered in their order, but got {near}")
+
+
+def _restored(life: Life, prefix: str, arrays: Arrays) -> AsItWas | None:
+    """What was known at some time; None: nothing was kept."""
+    start = f"{prefix}_"
+    kept = {n.removeprefix(start): array for n, array in arrays.items() if n.startswith(start)}
+    if not kept:
+        return None
+    kept["reach"] = _reach(life, kept["reach"])
+    boxes = life.beginning.context, life.beginning.decision
+    return AsItWas.restored(life, kept, _incumbent(*boxes, kept))
 
 
 def _beginning(header: dict[str, Any], arrays: Arrays) -> Beginning:
@@ -285,7 +335,7 @@ def _restore(life: Life, header: dict[str, Any], arrays: Arrays) -> None:
         raise SavedFileError("open decisions must have been asked of a bin, but were not")
     life.asked_per_bin = counts.tolist()
     _restore_comparison(life, header, arrays)
-    _restore_reference(life, arrays)
+    _restore_known_then(life, header, arrays)
 
 
 def _restore_comparison(life: Life, header: dict[str, Any], arrays: Arrays) -> None:

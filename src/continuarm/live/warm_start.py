@@ -3,11 +3,12 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from continuarm.box import Box
 from continuarm.core.compiling import Array
 from continuarm.core.learners.response_surface import ResponseSurface
-from continuarm.core.model import Model, limits_of
+from continuarm.core.model import Limits, Model, limits_of
 from continuarm.core.partitions.evidence_tree import EvidenceTree
 from continuarm.core.request import ALONE
 from continuarm.errors import InputError
@@ -71,15 +72,24 @@ def log_columns(table: Any, payoff: str, context: Box, decision: Box) -> tuple[A
     return contexts, decisions, columns[-1]
 
 
-def learn(model: Model, x: Array, y: Array, z: Array) -> None:
+def learn(
+    model: Model, x: Array, y: Array, z: Array, *, held: NDArray[np.bool_], limits: Limits
+) -> None:
     """Teach a model the payoffs `z` of the decisions `y` for the contexts `x`, in their order.
 
     What the log did is what the incumbent did. A learner whose observations stand alone takes them
     as they are. One that climbs, by stencils or by gradients, starts where a surface fitted to the
     log is highest, among the decisions that the log has tried.
+
+    held : those of frozen segments, which are counted and not learned.
     """
+    for point, decision, start in zip(x[held], y[held], _unit(model, y[held]), strict=True):
+        model.count(ALONE, point, decision, start, limits)
+    x, y, z = x[~held], y[~held], z[~held]
     if model.stands_alone and not model.uses_gradient:
         _tell_all(model, x, y, z)
+        return
+    if not len(x):
         return
     surface = ResponseSurface().configured(model.dx, model.dy)
     context, decision = np.split(model.setup.bounds, [2 * model.dx])
@@ -106,7 +116,11 @@ def learn(model: Model, x: Array, y: Array, z: Array) -> None:
 
 
 def _tell_all(model: Model, x: Array, y: Array, z: Array) -> None:
-    low, high = model.setup.bounds[2 * model.dx :].reshape(2, model.dy)
-    starts = (y - low) / (high - low)
-    for point, decision, payoff, start in zip(x, y, z.tolist(), starts, strict=True):
+    for point, decision, payoff, start in zip(x, y, z.tolist(), _unit(model, y), strict=True):
         model.tell(0, ALONE, point, decision, payoff, NO_GRADIENT, start)
+
+
+def _unit(model: Model, y: Array) -> Array:
+    """Decisions on the unit cube."""
+    low, high = model.setup.bounds[2 * model.dx :].reshape(2, model.dy)
+    return np.asarray((y - low) / (high - low))

@@ -138,7 +138,7 @@ def plot_payoff(
     point = filled(decision, at, np.array(found["centre"]))
     held, title = others(decision, point, shown), "Expected payoff"
     if found["frozen"]:
-        title += " (its bin is frozen)"
+        title += f" (its {'segment' if 'segment' in found else 'bin'} is frozen)"
     if policy.context.dim:
         title += f" for {others(policy.context, np.array(found['context']), [])}"
     axes.set_title(wrapped(f"{title}{f', {held}' if held else ''}", 76), fontsize=10)

@@ -12,6 +12,7 @@ __all__ = [
     "Closings",
     "Done",
     "Forget",
+    "Freeze",
     "Log",
     "NewExperiment",
     "Payoff",
@@ -164,6 +165,13 @@ class Done(Struct):
     """It is done, and durable."""
 
     done: bool = True
+
+
+class Freeze(Struct, forbid_unknown_fields=True):
+    """Contexts that are frozen, or no longer: for each name the lowest and the highest value, both
+    included: `{"hour": [18, 24]}`. What is not named may be anything."""
+
+    segment: dict[Text, tuple[float, float]]
 
 
 class Log(Struct, forbid_unknown_fields=True):

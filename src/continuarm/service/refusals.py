@@ -49,6 +49,7 @@ TABLE: tuple[tuple[type[Exception], int, str], ...] = (
     (errors.StoreError, 503, "unavailable"),
     (errors.KeyConflictError, 409, "key-conflict"),
     (errors.UnknownBinError, 404, "unknown-bin"),
+    (errors.SegmentConflictError, 409, "segment-conflict"),
     (errors.InputError, 422, "invalid"),
     (errors.SettingsError, 422, "invalid"),
     (errors.ContinuarmError, 500, "failed"),

@@ -363,12 +363,13 @@ class Running:
         policy.gate = self.gate
         return policy
 
-    async def steer(self, verb: str, *given: Any, **options: Any) -> None:
-        """Let a verb that steers the policy happen, in all processes."""
+    async def steer(self, verb: str, *given: Any, **options: Any) -> Any:
+        """Let a verb that steers the policy happen, in all processes; what it answers."""
         steered = partial(self.desk.steered, verb, *given, **options)
-        written = await asyncio.to_thread(self.gate.alone, steered)
+        written, answer = await asyncio.to_thread(self.gate.alone, steered)
         if written:
             await self._together.do(written)
+        return answer
 
     async def learn_from(self, table: Any) -> None:
         """Let all processes learn a log, and wait until this one has."""

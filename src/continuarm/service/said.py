@@ -66,6 +66,7 @@ class Said:
             policy=policy_named(policy),
             archived=found.archived,
             paused=policy.paused,
+            frozen=seen.frozen_seen(policy),
             health=checked.health,
             events=found.head,
             bins=checked.bins,

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from continuarm.box import Box
+from continuarm.core import numbered_bins
 from continuarm.ledger.entries import text_of
 from continuarm.live.decision import Bin
 from continuarm.live.diagnosis.findings import Findings
 from continuarm.live.policy import Policy
+from continuarm.live.segments import Segment
 from continuarm.live.uplift import Interval, Uplift
 from continuarm.plots.history import history_table, pooled
 from continuarm.plots.learned import learned_table
@@ -27,9 +29,11 @@ __all__ = [
     "by_name",
     "curve_seen",
     "diagnosis_seen",
+    "frozen_seen",
     "history_seen",
     "options_seen",
     "payoff_seen",
+    "segment_seen",
     "trend_of",
     "uplift_seen",
 ]
@@ -65,6 +69,20 @@ def options_seen(policy: Policy, clips: bool) -> shown.OptionsSay:
         max_move=None if move is None else move.tolist(),
         outside="clip" if clips else "refuse",
     )
+
+
+def frozen_seen(policy: Policy) -> shown.FrozenSays:
+    """What is frozen."""
+    life, context = policy.life, policy.context
+    segments = [segment_seen(segment, context) for segment, _ in life.segments]
+    return shown.FrozenSays(segments, numbered_bins.frozen(life.model.state))
+
+
+def segment_seen(segment: Segment, context: Box) -> shown.SegmentSays:
+    """A segment that is frozen."""
+    where = {name: (rule.low, rule.high) for name, rule in segment.where.items()}
+    text = f"{segment.in_words(context)}, {segment.since()}"
+    return shown.SegmentSays(where, segment.asked, segment.at, text)
 
 
 def trend_of(policy: Policy, named: dict[str, str], first: shown.Mean | None) -> shown.Trend:
@@ -124,7 +142,7 @@ def diagnosis_seen(found: Findings) -> shown.Diagnosis:
 def bin_seen(policy: Policy, one: Bin) -> shown.BinSays:
     """A bin, and what was learned for its middle."""
     middle, names, life = 0.5 * (one.low + one.high), policy.decision.names, policy.life
-    known = life.explain(middle)
+    known = life.explain_learned(middle, life.near(middle, None, None))
     tried, error = known.get("tried"), known.get("peak_error")
     best = policy.decision.to_unit(one.best[None, :])
     expected = life.model.expected(middle, life.limits, best)  # thousands: nothing to check

@@ -16,6 +16,7 @@ __all__ = [
     "Lines",
     "PayoffCurve",
     "Recommendation",
+    "SegmentIsFrozen",
     "UpliftSays",
 ]
 
@@ -118,6 +119,33 @@ class OptionsSay(Struct):
     outside: Literal["refuse", "clip"]
 
 
+class SegmentSays(Struct):
+    """Contexts that are frozen, by their lowest and highest values.
+
+    asked, at : how many decisions had been asked for when it was frozen, and when that was, in
+        seconds; 0 where the experiment has no clock. text: all of it in words.
+    """
+
+    segment: dict[str, tuple[float, float]]
+    asked: int
+    at: float
+    text: str
+
+
+class SegmentIsFrozen(Struct):
+    """It is frozen, and that is durable."""
+
+    segment: SegmentSays
+    done: bool = True
+
+
+class FrozenSays(Struct):
+    """What is frozen: segments, the one that answers first before others, and numbers of bins."""
+
+    segments: list[SegmentSays]
+    bins: list[int]
+
+
 class ExperimentSays(Struct):
     """An experiment as it is now.
 
@@ -130,6 +158,7 @@ class ExperimentSays(Struct):
     policy: str
     archived: bool
     paused: bool
+    frozen: FrozenSays
     health: Health
     events: int
     bins: int

@@ -1,4 +1,4 @@
-"""What an administrator does: make experiments, pause them, freeze bins, begin from a log."""
+"""What an administrator does: make experiments, pause them, freeze parts, begin from a log."""
 
 import asyncio
 from typing import Any
@@ -7,7 +7,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from continuarm.errors import InputError
-from continuarm.service import messages, shown
+from continuarm.service import messages, seen, shown
 from continuarm.service.experiments import Experiments, changeable
 from continuarm.service.fields import about
 from continuarm.service.http import answered
@@ -39,6 +39,10 @@ class Steering:
                       wrong, self.freeze, "admin"),
             Operation("POST", f"{one}/bins/{{bin}}/unfreeze", "Let a bin learn again", None, done,
                       wrong, self.unfreeze, "admin"),
+            Operation("POST", f"{one}/freeze", "Let a segment of contexts learn nothing", m.Freeze,
+                      shown.SegmentIsFrozen, wrong, self.freeze_segment, "admin"),
+            Operation("POST", f"{one}/unfreeze", "Let a segment of contexts learn again", m.Freeze,
+                      done, wrong, self.unfreeze_segment, "admin"),
             Operation("POST", f"{one}/reference", "Count moves from what is learned by now", None,
                       done, wrong, self.renew_reference, "admin"),
             Operation("POST", f"{one}/log", "Begin from the log of an older rule", m.Log, done,
@@ -79,6 +83,18 @@ class Steering:
     async def unfreeze(self, request: HttpRequest, body: None) -> Response:
         """Let it decide and learn again."""
         return await self._steer(request, "unfreeze", _bin(request))
+
+    async def freeze_segment(self, request: HttpRequest, body: messages.Freeze) -> Response:
+        """Let contexts be answered as now, and learn nothing."""
+        running = await self._experiments.running(request)
+        with about("segment"):
+            segment = await running.steer("freeze", body.segment)
+        return answered(shown.SegmentIsFrozen(seen.segment_seen(segment, running.context)))
+
+    async def unfreeze_segment(self, request: HttpRequest, body: messages.Freeze) -> Response:
+        """Let them decide and learn again."""
+        with about("segment"):
+            return await self._steer(request, "unfreeze", body.segment)
 
     async def renew_reference(self, request: HttpRequest, body: None) -> Response:
         """Let what is learned by now be the reference of `max_move`."""

@@ -1,4 +1,4 @@
-"""What every policy promises of bins that somebody froze, and of how far decisions may move."""
+"""What every policy promises of what somebody froze, and of how far decisions may move."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from continuarm.live.near_reference import LifeNearReference, life_of
 from continuarm.live.policy import Policy
 from continuarm.testing.playing import play, refuses
 
-__all__ = ["check_frozen", "check_near"]
+__all__ = ["check_frozen", "check_near", "check_segments"]
 
 MOVE = 0.1  # of each side
 
@@ -45,6 +45,47 @@ def check_frozen(new: Callable[..., Policy], rounds: int) -> None:
     for event in happened:
         replayed.apply(events.from_plain(events.to_plain(event)))
     assert replayed.snapshot() == policy.snapshot(), "a replay must freeze the same bins"
+
+
+def check_segments(new: Callable[..., Policy], rounds: int) -> None:
+    """A frozen segment answers as of then, learns nothing, and is saved and replayed so."""
+    policy = new()
+    if policy.context.dim == 0:
+        return
+    name, low, span = policy.context.names[0], policy.context.low[0], policy.context.span[0]
+    where = {name: (float(low), float(low + 0.4 * span))}
+    play(policy, rounds, seed=1, keep=3)
+    before, happened = policy.snapshot(), list[events.Event]()
+    if not policy.life.model.stands_alone:
+        refused = refuses(lambda: policy.freeze(where), InputError)
+        assert refused, "what cannot be frozen must be refused"
+        assert policy.snapshot() == before, "what is refused must change nothing"
+        return
+    contexts = policy.context.from_unit(np.random.default_rng(0).random((20, policy.context.dim)))
+    inside = contexts[:, 0] <= where[name][1]
+    then = policy.recommend_many(contexts)
+    policy.listen(happened.append)
+    policy.freeze(where)
+    play(policy, rounds, seed=2, keep=3)
+    after = policy.recommend_many(contexts)
+    assert np.array_equal(after[inside], then[inside]), "a frozen segment must answer as before"
+    for context, best in zip(contexts[inside], then[inside], strict=True):
+        decision = policy.ask(context)
+        assert decision.role == "best", "a frozen segment must not explore"
+        assert np.array_equal(decision.value, best), "a frozen segment must answer as before"
+        state = policy.life.model.copy()
+        slope = np.zeros(policy.decision.dim) if policy.uses_gradient else None
+        policy.tell(decision, 0.0, gradient=slope)
+        learned = policy.life.model.recommend(contexts, policy.life.limits)
+        known = state.recommend(contexts, policy.life.limits)
+        assert np.array_equal(learned, known), "a frozen segment must learn nothing"
+    saved = Policy.from_snapshot(policy.snapshot())
+    assert saved.snapshot() == policy.snapshot(), "a frozen segment must be saved"
+    policy.unfreeze(where)
+    replayed = Policy.from_snapshot(before)
+    for event in happened:
+        replayed.apply(events.from_plain(events.to_plain(event)))
+    assert replayed.snapshot() == policy.snapshot(), "a replay must freeze the same segments"
 
 
 def check_near(new: Callable[..., Policy], rounds: int) -> None:

@@ -20,7 +20,7 @@ from continuarm.live.abilities import (
 from continuarm.live.decision import Decision
 from continuarm.live.named.by_name import maker_of
 from continuarm.live.policy import Policy, load
-from continuarm.testing.guards import check_frozen, check_near
+from continuarm.testing.guards import check_frozen, check_near, check_segments
 from continuarm.testing.playing import CONTEXT, DECISION, play, policy_box, refuses, tell
 
 __all__ = ["check_policy"]
@@ -59,7 +59,7 @@ def check_policy(
     if isinstance(new(), Policy):
         for check in (_check_refusals, _check_once, _check_copies, _check_life):
             check(new, rounds)
-        for check in (check_frozen, check_near):
+        for check in (check_frozen, check_segments, check_near):
             check(new, rounds)
 
 

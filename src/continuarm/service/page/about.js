@@ -35,7 +35,7 @@ export function binInWords(sides, { low, high }) {
   return parts.filter(Boolean).join(", ") || "all contexts";
 }
 
-const MARKS = { serious: "■", warning: "▲", note: "●", good: "✓", archived: "–", learning: "○", paused: "❚❚" };
+const MARKS = { serious: "■", warning: "▲", note: "●", good: "✓", archived: "–", learning: "○", paused: "❚❚", frozen: "■" };
 
 /** A state in one word, with a mark that needs no colour. */
 export const pill = (word, text = word) => h(`span.pill.${word}`,

@@ -5,6 +5,7 @@ import { experiment, response, send, until } from "./api.js";
 import { showAsk } from "./ask.js";
 import { showBins } from "./bins.js";
 import { confirmed, h, refuse, say } from "./dom.js";
+import { frozenOf, openFreeze } from "./freeze.js";
 import { showFindings } from "./findings.js";
 import { showLearned } from "./learned.js";
 import { Live } from "./live.js";
@@ -60,7 +61,8 @@ function fillNumbers(room, found) {
 function fillActions(room, state, known, refresh) {
   const { name, found } = known;
   state.replaceChildren(found.archived ? pill("archived") : healthOf(found),
-    ...(found.paused ? [" ", pill("paused")] : []));
+    ...(found.paused ? [" ", pill("paused")] : []),
+    ...(frozenOf(found) ? [" ", pill("frozen", `${count(frozenOf(found))} frozen`)] : []));
   const error = h("p.error", { role: "alert", hidden: true });
   const tried = (work) => async () => {
     try {
@@ -86,7 +88,9 @@ function fillActions(room, state, known, refresh) {
     h("a", { href: address, download: `${name}.json` }).click();
     setTimeout(() => URL.revokeObjectURL(address), 10_000);
   };
-  room.replaceChildren(h("button", { type: "button", onclick: tried(steer), disabled: found.archived },
+  room.replaceChildren(...[h("button", { type: "button", onclick: tried(steer), disabled: found.archived },
     found.paused ? "Resume" : "Pause"),
-    h("button", { type: "button", onclick: tried(download) }, "Download the export"), error);
+    known.context.length ? h("button", { type: "button", onclick: () => openFreeze(known, refresh),
+      disabled: found.archived }, "Freeze…") : null,
+    h("button", { type: "button", onclick: tried(download) }, "Download the export"), error].filter(Boolean));
 }
