@@ -13,7 +13,7 @@ from continuarm.ledger.imports import RecordCheck
 from continuarm.ledger.replaying import replay
 from continuarm.ledger.settings import settings_of
 from continuarm.ledger.snapshots import copy_of_beginning, is_whole, readable_life
-from continuarm.ledger.version import own_version
+from continuarm.ledger.version import is_newer, is_version, own_version
 from continuarm.store.protocol import MOST_READ, Store
 from continuarm.store.records import Experiment, Kept, Record
 from continuarm.store.rules import Once
@@ -93,6 +93,16 @@ class _Verification:
             return  # it was let go meanwhile
         if snapshot is None or not is_whole(snapshot):
             raise ValueError("it must be as it was kept, but is damaged")
+        if not is_version(kept.version):
+            raise ValueError(
+                "its version must be a number from 1 on, or a hash of 16 digits, but is "
+                f"{kept.version!r}"
+            )
+        if is_newer(kept.version):
+            raise ValueError(
+                f"it is of version {kept.version}, which is newer than this one, {own_version()}: "
+                "check the store with that version"
+            )
         check.snapshot(snapshot)
         if kept.version == own_version() and readable_life(snapshot) is None:
             raise ValueError("this version must be able to read it, but is not")

@@ -1,8 +1,9 @@
 """The fold version: a number for what a ledger's events come to."""
 
+import re
 from typing import Final
 
-__all__ = ["FOLD_VERSION", "is_newer", "own_version"]
+__all__ = ["FOLD_VERSION", "is_newer", "is_version", "own_version"]
 
 FOLD_VERSION: Final = 1
 """Raise it by one, by hand, when the same events are folded to another state.
@@ -18,11 +19,17 @@ is raised, `python -m tests.golden.make` makes them anew, and users run `continu
 
 
 DIGITS = 16  # of versions before 1, which were hashes
+NUMBER, HASH = re.compile(r"[1-9][0-9]{0,14}"), re.compile(rf"[0-9a-f]{{{DIGITS}}}")
 
 
 def own_version() -> str:
     """The version as stores write it."""
     return str(FOLD_VERSION)
+
+
+def is_version(version: str) -> bool:
+    """Whether this is how a store writes a version: a number from 1 on, or a hash of before."""
+    return bool(NUMBER.fullmatch(version) or HASH.fullmatch(version))
 
 
 def is_newer(version: str) -> bool:
