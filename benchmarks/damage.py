@@ -17,6 +17,7 @@ POLICIES: dict[str, dict[str, Any]] = {
     "recommended": {},
     "recommended reach=None": {"reach": None},
     "terms that enter": {},
+    "smooth surface": {},
     "static-kwsa": {},
     "adaptive-kwsa": {},
     "uniform-ucb": {},
@@ -112,6 +113,9 @@ def _decision(name: str, dy: int, number: int) -> ca.Box:
 def _made(
     name: str, boxes: tuple[ca.Box, ca.Box], options: dict[str, Any], number: int
 ) -> ca.Policy:
+    if name == "smooth surface":  # few columns, so that most numbers of a row are not of them
+        few = ca.SmoothSurface(columns=14)
+        return ca.Policy(*boxes, partition=ca.Grid(1), learner=few, rng=number, **options)
     if name != "terms that enter":
         kind = "recommended" if name in GUARDED else name.split()[0]
         made: ca.Policy = maker_of(kind)(*boxes, KNOWN | {"rng": number}, options)

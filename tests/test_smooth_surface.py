@@ -1,6 +1,7 @@
 """One smooth surface over the whole context, against dense formulas (docs/smooth-surface.md)."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,105 +10,88 @@ import continuarm as ca
 from continuarm.core.compiling import Array
 from continuarm.core.learners import smooth_surface as ss
 from continuarm.core.learners.smooth import layout
-from continuarm.core.learners.smooth.ladder import CONSTANT, ladder
-from continuarm.core.request import ALONE, Foreseen, Observation, Region, Request
+from continuarm.core.learners.smooth.catalogue import CONSTANT, FEW, catalogue
+from continuarm.core.learners.smooth.learning import LENIENT
+from continuarm.core.learners.smooth.triangle import draw
+from continuarm.core.request import ALONE, Observation
 from continuarm.errors import PolicyError, SettingsError
+from tests.dense_surface import NO_POOL, Surface, columns_of, ends_of, groups_of, rungs_of
 
-NO_POOL = np.empty((0, 0))
 SHAPES = [(0, 2), (1, 1), (1, 2), (2, 2), (4, 2), (3, 12)]
 
 
-class Surface:
-    """A row of the learner, and the same by dense formulas on all payoffs."""
-
-    def __init__(self, dx: int, dy: int, seed: int = 0, columns: int = 90) -> None:
-        self.cfg = ca.SmoothSurface(columns=columns).configured(dx, dy)
-        self.ladder = ladder(dx, dy, self.cfg.features, columns)
-        self.row = np.empty(ss.width(self.cfg))
-        self.work = np.full(ss.scratch(self.cfg), np.nan)
-        ss.init(self.cfg, self.row, np.full(dy, 0.5))
-        self.rng = np.random.default_rng(seed)
-        self.observed: list[tuple[Array, Array, float]] = []
-        self.weights: list[float] = []
-
-    def tell(self, u: Array, y: Array, z: float) -> Foreseen:
-        self.weights.append(self.row[layout.WEIGHT])
-        self.observed.append((u, y, z))
-        seen = Observation(u, y, z, np.empty(0), 1.0, ALONE, True)
-        return ss.tell(self.cfg, self.row, NO_POOL, seen, self.work)
-
-    def play(self, n: int) -> None:
-        for _ in range(n):
-            u, y = self.rng.uniform(-1, 1, self.cfg.dx), self.rng.random(self.cfg.dy)
-            peak = 0.5 + 0.3 * math.sin(2.0 * u.sum())
-            z = -float(((y - peak) ** 2).sum()) + 0.3 * float(self.rng.standard_normal())
-            self.tell(u, y, z)
-
-    def columns(self, u: Array, y: Array) -> Array:
-        def legendre(k: int, x: float) -> float:
-            return float(np.polynomial.Legendre.basis(k)(x))
-
-        v, dy = 2 * y - 1, self.cfg.dy
-        twists = [v[i] * v[j] for i in range(dy) for j in range(i + 1, dy)]
-        features = np.array([1.0, *v, *(v * v / 2), *twists])
-        functions = [
-            (legendre(a, u[i]) if a else 1.0) * (legendre(b, u[j]) if b else 1.0)
-            for i, a, j, b in self.ladder.functions
-        ]
-        return np.array([functions[f] * features[k] for f, k in self.ladder.columns])
-
-    def normal(self, end: int, count: int | None = None) -> tuple[Array, Array]:
-        """Λ + Σ wφφᵀ and Σ wφz of the first `end` columns, of z minus the first payoff."""
-        a, b = np.diag(self.ladder.ridges[:end]), np.zeros(end)
-        for (u, y, z), w in list(zip(self.observed, self.weights, strict=True))[:count]:
-            phi = self.columns(u, y)[:end]
-            a += w * np.outer(phi, phi)
-            b += w * phi * (z - self.observed[0][2])
-        return a, b
-
-    def request(self, u: Array, xi: Array) -> Request:
-        dy = self.cfg.dy
-        whole = Region(np.zeros(dy), np.ones(dy), True)
-        return Request(u, whole, np.full(dy, 0.4), np.full(dy, ss.reach(self.cfg)), xi)
-
-
 @pytest.mark.parametrize(("dx", "dy"), SHAPES)
-def test_each_rung_is_the_beginning_of_the_next(dx: int, dy: int) -> None:
+def test_a_chain_begins_with_the_constants_and_groups_from_smooth_to_rough(
+    dx: int, dy: int
+) -> None:
     features = 1 + dy + dy * (dy + 1) // 2
-    found = ladder(dx, dy, features, 150)
-    assert len(set(found.columns)) == len(found.columns) == len(found.ridges) == found.ends[-1]
-    assert found.ends == sorted(set(found.ends))
-    first = {found.functions[f] for f, k in found.columns[: found.ends[0]] if k > 0}
-    assert first == {CONSTANT}
-    assert {k for _, k in found.columns[: found.ends[0]]} == set(range(features))
-    assert len(found.ends) == 1 or found.ends[-1] <= 150
-    smaller = ladder(dx, dy, features, 60)
-    assert found.columns[: smaller.ends[-1]] == smaller.columns
+    found = catalogue(dx, dy, features, 150)
+    assert len(set(found.functions)) == len(found.functions) == len(found.parents)
+    assert len(set(found.groups)) == len(found.groups)
+    assert found.functions[0] == CONSTANT
+    assert all(0 < function < len(found.functions) - found.pairs for function, _ in found.groups)
+    sizes = [(1, dy, features - 1 - dy)[kind] for _, kind in found.groups]
+    assert features + sum(sizes) <= max(150, features)
+    degrees = [sum(found.functions[f][1::2]) for f, kind in found.groups if kind != layout.CURVES]
+    assert all(later >= earlier - 1 for earlier, later in pairwise(degrees))
+    assert found.pairs == (math.comb(dx, 2) if dx > FEW else 0)
+    for (_, a, _, b), parents in zip(found.functions, found.parents, strict=True):
+        for parent in parents:
+            assert parent == -1 or 0 < sum(found.functions[parent][1::2]) < a + b
+    smaller = catalogue(dx, dy, features, 60)
+    assert smaller.functions == found.functions
+    assert set(smaller.groups) <= set(found.groups)
 
 
 @pytest.mark.parametrize(("dx", "dy"), SHAPES)
-def test_one_triangle_is_least_squares_for_every_rung(dx: int, dy: int) -> None:
+def test_a_row_begins_with_the_chain(dx: int, dy: int) -> None:
     surface = Surface(dx, dy)
-    surface.play(150)
+    cfg, row = surface.cfg, surface.row
+    columns, ends = columns_of(row), ends_of(row)
+    constants = [(0, feature) for feature in range(cfg.features)]
+    assert columns[: ends[0]] == constants
+    groups = [(function, kind) for function, kind, _ in groups_of(cfg, row)[3:]]
+    assert groups == catalogue(dx, dy, cfg.features, 90).groups
+    assert len(set(columns)) == len(columns) == ends[-1] <= 90
+    assert ends == sorted(ends)
+
+
+@pytest.mark.parametrize("n", [1, 150])
+@pytest.mark.parametrize(("dx", "dy"), SHAPES)
+def test_one_triangle_is_least_squares_for_every_rung(dx: int, dy: int, n: int) -> None:
+    """After columns were appended, and sorted, too."""
+    surface = Surface(dx, dy)
+    begun = columns_of(surface.row)
+    surface.play(n)
     r, d = ss.dense(surface.cfg, surface.row)
-    for end in surface.ladder.ends:
-        a, b = surface.normal(end)
+    columns = columns_of(surface.row)
+    assert (columns[: len(begun)] != begun) == (dx > 0 and n > 1)
+    assert (len(columns) > len(begun)) == ((dx, dy) in [(2, 2), (4, 2)] and n > 1)
+    for end in ends_of(surface.row):
+        a, b = surface.normal(columns[:end])
         np.testing.assert_allclose(r[:end, :end].T @ r[:end, :end], a, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(r[:end, :end].T @ d[:end], b, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(("dx", "dy"), SHAPES)
 def test_scores_are_densities_one_step_ahead(dx: int, dy: int) -> None:
+    """Where a look moves the end of a rung, what it has scored stays with the rung."""
     surface = Surface(dx, dy)
-    surface.play(120)
-    early, m = layout.first_payoffs(surface.cfg), surface.cfg.rungs
-    scores, squares, degrees = np.zeros(m), np.zeros(m), np.zeros(m)
-    for t, ((u, y, z), w) in enumerate(zip(surface.observed, surface.weights, strict=True)):
-        for rung, end in enumerate(surface.ladder.ends):
-            a, b = surface.normal(end, t)
-            phi = surface.columns(u, y)[:end]
-            h = w * phi @ np.linalg.solve(a, phi)
-            error = z - surface.observed[0][2] - phi @ np.linalg.solve(a, b)
+    early, m = layout.first_payoffs(surface.cfg), layout.MOST_RUNGS
+    scores, squares, degrees, looks = np.zeros(m), np.zeros(m), np.zeros(m), 0
+    for t in range(120):
+        columns, ends, look = (
+            columns_of(surface.row),
+            ends_of(surface.row),
+            surface.row[layout.LOOK],
+        )
+        a, b = surface.normal(columns)
+        surface.play(1)
+        (u, y, z), w = surface.observed[t], surface.weights[t]
+        for rung, end in enumerate(ends):
+            phi = surface.phi(u, y, columns[:end])
+            h = w * phi @ np.linalg.solve(a[:end, :end], phi)
+            error = z - surface.observed[0][2] - phi @ np.linalg.solve(a[:end, :end], b[:end])
             square = error**2 / (1.0 + h)
             if t >= early:
                 scores[rung] *= 1.0 - surface.cfg.recent / (t + 1.0 + 20.0)
@@ -116,26 +100,49 @@ def test_scores_are_densities_one_step_ahead(dx: int, dy: int) -> None:
                     scores[rung] -= 0.5 * (math.log1p(h) + math.log(variance) + square / variance)
             squares[rung] += w / (1.0 + h) * square
             degrees[rung] += w / (1.0 + h)
-    numbers = surface.row[layout.RUNGS : layout.triangle(surface.cfg)].reshape(m, layout.NUMBERS)
+        if surface.row[layout.LOOK] != look:
+            looks += 1
+            last = len(set(ends_of(surface.row))) - 1
+            for numbers in (scores, squares, degrees):
+                numbers[last + 1 :] = numbers[last]
+    assert looks > 5
+    numbers = rungs_of(surface.row)
     np.testing.assert_allclose(numbers[:, layout.SCORE], scores, rtol=1e-7, atol=1e-7)
     np.testing.assert_allclose(numbers[:, layout.SQUARES], squares, rtol=1e-8)
     np.testing.assert_allclose(numbers[:, layout.DEGREES], degrees, rtol=1e-8)
-    assert scores[int(surface.row[layout.RUNG])] == pytest.approx(scores.max())
+    ends = ends_of(surface.row)
+    nearly = [scores[ends.index(end)] >= scores.max() - LENIENT for end in ends]
+    largest = max(end for end, near in zip(ends, nearly, strict=True) if near)
+    assert int(surface.row[layout.RUNG]) == ends.index(largest)
 
 
+@pytest.mark.parametrize(("dx", "dy"), SHAPES)
+def test_a_draw_has_the_mean_and_the_spread_of_least_squares(dx: int, dy: int) -> None:
+    surface = Surface(dx, dy)
+    surface.play(120)
+    end = ends_of(surface.row)[3]
+    a, b = surface.normal(columns_of(surface.row)[:end])
+    r, _ = (part[..., :end][:end] for part in ss.dense(surface.cfg, surface.row))
+    mean, drawn, xi = np.empty(end), np.empty(end), surface.rng.standard_normal(end)
+    draw(surface.cfg, surface.row, 0.7, xi, drawn, mean)
+    np.testing.assert_allclose(mean, _solved(a, b), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(r @ (drawn - mean), 0.7 * xi, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1000.0])
 @pytest.mark.parametrize("unit", [1.0, 1e-6, 1e6])
-def test_units_of_payoffs_do_not_matter(unit: float) -> None:
-    plain, scaled = Surface(1, 2), Surface(1, 2)
-    plain.play(80)
+@pytest.mark.parametrize(("dx", "n"), [(1, 80), (1, 400), (4, 400)])
+def test_units_of_payoffs_do_not_matter(dx: int, n: int, unit: float, shift: float) -> None:
+    plain, scaled = Surface(dx, 2), Surface(dx, 2)
+    plain.play(n)
     for u, y, z in plain.observed:
-        scaled.tell(u, y, 1000.0 * unit + unit * z)
-    decisions = []
-    for surface in (plain, scaled):
-        xi, y = np.random.default_rng(1).standard_normal(ss.draws(surface.cfg)), np.empty(2)
-        request = surface.request(np.array([0.3]), xi)
-        ss.decide(surface.cfg, surface.row, NO_POOL, request, surface.work, y)
-        decisions.append(y)
-    np.testing.assert_allclose(decisions[0], decisions[1], atol=1e-6)
+        scaled.tell(u, y, unit * (shift + z))
+    assert columns_of(scaled.row) == columns_of(plain.row)
+    assert ends_of(scaled.row) == ends_of(plain.row)
+    assert scaled.row[layout.RUNG] == plain.row[layout.RUNG]
+    xi, u = np.random.default_rng(1).standard_normal(ss.draws(plain.cfg)), np.full(dx, 0.3)
+    np.testing.assert_allclose(plain.decide(u, xi), scaled.decide(u, xi), atol=1e-6)
+    np.testing.assert_allclose(plain.best(u), scaled.best(u), atol=1e-6)
 
 
 @pytest.mark.parametrize(("dx", "dy"), [(1, 1), (1, 2), (2, 2), (4, 2)])
@@ -143,26 +150,24 @@ def test_a_decision_is_the_peak_of_a_draw_within_reach_of_the_centre(dx: int, dy
     surface = Surface(dx, dy)
     surface.play(200)
     cfg, row = surface.cfg, surface.row
-    lead = int(row[layout.RUNG])
-    end, u = surface.ladder.ends[lead], surface.rng.uniform(-1, 1, dx)
+    lead, columns = int(row[layout.RUNG]), surface.lead()
+    end, u = len(columns), surface.rng.uniform(-1, 1, dx)
     xi = surface.rng.standard_normal(ss.draws(cfg))
     xi[0] = 0.1  # not uniform
-    y, best = np.empty(dy), np.empty(dy)
-    ss.decide(cfg, row, NO_POOL, surface.request(u, xi), surface.work, y)
-    ss.best(cfg, row, surface.request(u, xi), surface.work, best)
+    y, best = surface.decide(u, xi), surface.best(u)
 
-    (a, b), w = surface.normal(end), row[layout.WEIGHT]
+    (a, b), w = surface.normal(columns), row[layout.WEIGHT]
     mean, spread = _solved(a, b), np.linalg.inv(a)
-    noise = layout.noise_of(cfg, row, lead)
-    zero = surface.columns(u, np.full(dy, 0.4))[:end]
+    noise = layout.noise_of(row, lead)
+    zero = surface.phi(u, np.full(dy, 0.4), columns)
 
     def bound(at: Array) -> float:
-        gain = surface.columns(u, at)[:end] - zero
+        gain = surface.phi(u, at, columns) - zero
         return float(gain @ mean - math.sqrt(w * noise * gain @ spread @ gain))
 
     fitted = _highest(surface, u, mean, np.zeros(dy), np.ones(dy))
     way = [0.4 + t / 64 * (fitted - 0.4) for t in range(65)]
-    ahead = (surface.columns(u, fitted)[:end] - zero) @ mean
+    ahead = (surface.phi(u, fitted, columns) - zero) @ mean
     sure = bound(fitted) > 0.5 * ahead  # the gain is more than two standard errors
     expected = fitted if sure else way[int(np.argmax([bound(at) for at in way]))]
     np.testing.assert_allclose(best, expected, atol=1e-6)
@@ -171,7 +176,7 @@ def test_a_decision_is_the_peak_of_a_draw_within_reach_of_the_centre(dx: int, dy
     drawn = _solved(r, d + cfg.spread * math.sqrt(w * noise) * xi[:end])
     low, high = np.maximum(best - 0.1, 0.0), np.minimum(best + 0.1, 1.0)
     peak = _highest(surface, u, drawn, low, high)
-    value = [surface.columns(u, at)[:end] @ drawn for at in (y, peak)]
+    value = [surface.phi(u, at, columns) @ drawn for at in (y, peak)]
     assert value[0] >= value[1] - 1e-5 * abs(value[1])
     assert (y >= low - 1e-9).all()
     assert (y <= high + 1e-9).all()
@@ -183,11 +188,11 @@ def _solved(a: Array, b: Array) -> Array:
 
 def _highest(surface: Surface, u: Array, theta: Array, low: Array, high: Array) -> Array:
     """By a fine lattice, refined: no derivative and no library of our own."""
-    dy, end = surface.cfg.dy, len(theta)
+    dy, columns = surface.cfg.dy, surface.lead()
     for _ in range(14):
         axes = np.linspace(low, high, 9)
         lattice = np.stack(np.meshgrid(*axes.T, indexing="ij"), -1).reshape(-1, dy)
-        values = [surface.columns(u, at)[:end] @ theta for at in lattice]
+        values = [surface.phi(u, at, columns) @ theta for at in lattice]
         best, step = lattice[int(np.argmax(values))], (high - low) / 4.0
         low, high = np.maximum(best - step / 2, low), np.minimum(best + step / 2, high)
     return np.asarray(best)
@@ -200,11 +205,10 @@ def test_expected_payoffs_are_those_of_the_rung_that_decides() -> None:
     ys = surface.rng.random((5, 2))
     found = ss.expected(cfg, row, u, ys)
     assert found is not None
-    lead = int(row[layout.RUNG])
-    end = surface.ladder.ends[lead]
-    a, b = surface.normal(end)
-    phi = np.array([surface.columns(u, y)[:end] for y in ys])
-    noise = row[layout.WEIGHT] * layout.noise_of(cfg, row, lead)
+    lead, columns = int(row[layout.RUNG]), surface.lead()
+    a, b = surface.normal(columns)
+    phi = np.array([surface.phi(u, y, columns) for y in ys])
+    noise = row[layout.WEIGHT] * layout.noise_of(row, lead)
     spread = np.einsum("ij,ji->i", phi, np.linalg.solve(a, phi.T))
     np.testing.assert_allclose(found[:, 0], surface.observed[0][2] + phi @ np.linalg.solve(a, b))
     np.testing.assert_allclose(found[:, 1], np.sqrt(noise * spread))
@@ -221,9 +225,7 @@ def test_weights_are_scaled_back_and_nothing_else_changes() -> None:
     layout_weight = 1e7
     root, first = math.sqrt(layout_weight), int(layout.triangle(surface.cfg))
     grown[first:] *= root  # as if all weights had grown
-    for rung in range(surface.cfg.rungs):
-        k = int(layout.rung_at(surface.cfg, rung))
-        grown[[k + layout.SQUARES, k + layout.DEGREES]] *= layout_weight
+    rungs_of(grown)[:, [layout.SQUARES, layout.DEGREES]] *= layout_weight
     grown[layout.WEIGHT] *= layout_weight
     ss.decide(surface.cfg, grown, NO_POOL, request, surface.work, after)
     np.testing.assert_allclose(after, before, atol=1e-9)
@@ -294,7 +296,8 @@ def test_a_table_that_no_reader_follows_is_not_exported() -> None:
 def test_options_are_checked(options: dict[str, float], field: str) -> None:
     with pytest.raises(SettingsError, match=field):
         ca.SmoothSurface(**options)  # type: ignore[arg-type]
-    assert ca.SmoothSurface(columns=1).configured(1, 1).rungs == 1
+    fewest = Surface(1, 1, columns=1)
+    assert ends_of(fewest.row) == [3] * layout.MOST_RUNGS
 
 
 def test_too_many_columns_are_refused() -> None:

@@ -2,10 +2,10 @@
 
 import math
 
-from continuarm.core.compiling import Array, compiled, compiled_large, fill
+from continuarm.core.compiling import Array, compiled, compiled_large, copy_into, fill
 from continuarm.core.request import Region, clip_into
 
-__all__ = ["climb", "fill_hessian", "newton", "peak"]
+__all__ = ["climb", "fill_along", "fill_hessian", "newton", "peak"]
 
 ROUNDS = 8  # beyond two per dimension
 STILL = 1e-9  # a round that moves no coordinate further is the last
@@ -25,13 +25,17 @@ def climb(
 ) -> None:
     """Where in the region `slope·v + ½ vᵀHv` is highest.
 
-    H has the diagonal `bends` and above it, row by row, `twists`.
+    H has the diagonal `bends` and above it, row by row, `twists`; without any it is diagonal.
 
     A Newton step of the coordinates that are free, shortened to stay in the region, then one sweep
     of exact coordinate ascent, until nothing moves. Each only climbs; where H is not negative
     definite the sweeps go on alone. `work` has room for 2d² + d numbers.
     """
     d = slope.shape[0]
+    if twists.shape[0] == 0:
+        for j in range(d):
+            v[j] = peak(slope[j], bends[j], region.low[j], region.high[j])
+        return
     step, q = work[:d], work[d : d + d * d].reshape(d, d)
     factor = work[d + d * d : d + 2 * d * d].reshape(d, d)
     fill_hessian(bends, twists, q)
@@ -50,6 +54,34 @@ def climb(
             v[j] = new
         if moved <= STILL:
             break
+
+
+@compiled
+def fill_along(
+    bends: Array, twists: Array, v: Array, j: int, cube: Region, work: Array, to: Array
+) -> None:
+    """v + (-H)⁻¹e_j, of those coordinates that are not at an edge; v where there is no peak.
+
+    `v` is where the quadratic with the Hessian H is highest in the cube.
+    """
+    dy, low, high = v.shape[0], cube.low, cube.high
+    copy_into(to, v)
+    if not low[j] < v[j] < high[j] or not bends[j] < 0.0:
+        return
+    if twists.shape[0] == 0:
+        to[j] -= 1.0 / bends[j]
+        return
+    d2 = dy * dy
+    step, slope, q = work[:dy], work[dy : 2 * dy], work[2 * dy : 2 * dy + d2].reshape(dy, dy)
+    factor = work[2 * dy + d2 : 2 * dy + 2 * d2].reshape(dy, dy)
+    fill_hessian(bends, twists, q)
+    for i in range(dy):  # so that the gradient at v is e_j, and presses what is at an edge
+        slope[i] = 1.0 if i == j or v[i] >= high[i] else (-1.0 if v[i] <= low[i] else 0.0)
+        for other in range(dy):
+            slope[i] -= q[i, other] * v[other]
+    if newton(q, slope, cube, v, factor, step):
+        for i in range(dy):
+            to[i] += step[i]
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""Deciding: the peak of a surface that is drawn, near the best decision known (eq. 5 to 8).
+"""Deciding: the peak of a surface that is drawn, near the best decision known (eq. 10 to 12).
 
 Legend: v = 2y - 1 the decision in [-1, 1]^dy, ξ standard normal numbers.
 """
@@ -26,7 +26,7 @@ from continuarm.core.learners.smooth.layout import (
 from continuarm.core.learners.smooth.triangle import draw, spread
 from continuarm.core.request import Region, Request
 
-__all__ = ["decide_by_draw", "fill_best"]
+__all__ = ["Room", "decide_by_draw", "explores", "fill_best", "room"]
 
 EXPLORED, AT_MOST = 5.0, 0.2  # decisions, and their share, that are uniform within reach
 
@@ -51,7 +51,7 @@ class Room(NamedTuple):
 @compiled
 def room(cfg: SmoothSurfaceConfig, row: Array, work: Array) -> Room:
     """Lay out the room."""
-    p, q, dy, end = cfg.size, cfg.features, cfg.dy, end_of(cfg, lead_of(row))
+    p, q, dy, end = cfg.size, cfg.features, cfg.dy, end_of(row, lead_of(row))
     f = 4 * p
     k = f + cfg.functions
     d = k + 2 * q
@@ -75,7 +75,7 @@ def room(cfg: SmoothSurfaceConfig, row: Array, work: Array) -> Room:
 def _highest(
     cfg: SmoothSurfaceConfig, surface: Array, region: Region, work: Array, v: Array
 ) -> bool:
-    """Where in a region of [-1, 1]^dy a surface is highest (eq. 6); False: nothing is allowed."""
+    """Where in a region of [-1, 1]^dy a surface is highest ; False: nothing is allowed."""
     dy = cfg.dy
     slopes, bends, twists = (
         surface[1 : 1 + dy],
@@ -89,7 +89,7 @@ def _highest(
 def _fill_centre(
     cfg: SmoothSurfaceConfig, row: Array, request: Request, here: Room, v0: Array
 ) -> None:
-    """The point between the start and the peak that is surest to be better than the start (eq. 7).
+    """The point between start and peak that is surest to be better than the start (eq. 11).
 
     The coefficients and the functions are in the room.
     """
@@ -97,7 +97,7 @@ def _fill_centre(
     for j in range(dy):
         low[j], high[j] = 2.0 * region.low[j] - 1.0, 2.0 * region.high[j] - 1.0
         v0[j] = min(max(2.0 * request.start[j] - 1.0, low[j]), high[j])
-    at_context(cfg, here.functions, here.mean, here.one)
+    at_context(row, here.functions, here.mean, here.one)
     if not _highest(cfg, here.one, Region(low, high, False, region.guard), here.rest, here.best):
         copy_into(here.best, v0)
     copy_into(here.centre, here.best)
@@ -108,23 +108,29 @@ def _fill_centre(
     for k in range(cfg.features):
         gain += here.one[k] * here.two[k]
         bend += here.one[k] * here.rest[k]
-    fill_columns(cfg, here.functions, here.two, 1.0, here.a)
-    fill_columns(cfg, here.functions, here.rest, 1.0, here.b)
+    fill_columns(row, here.functions, here.two, 1.0, here.a)
+    fill_columns(row, here.functions, here.rest, 1.0, here.b)
     aa, ab, bb = spread(cfg, row, here.a, here.b)
-    trust = math.sqrt(row[WEIGHT] * noise_of(cfg, row, lead_of(row)))
+    trust = math.sqrt(row[WEIGHT] * noise_of(row, lead_of(row)))
     t = surest(gain, bend, trust, aa, ab, bb)
     for j in range(dy):
         here.centre[j] = v0[j] + t * (here.best[j] - v0[j])
+
+
+@compiled
+def explores(cfg: SmoothSurfaceConfig, row: Array, xi: float) -> bool:
+    """Whether this decision is uniform within reach."""
+    return bool(cfg.reach > 0.0 and happens(min(EXPLORED / row[SEEN], AT_MOST), xi))
 
 
 @compiled_large
 def decide_by_draw(
     cfg: SmoothSurfaceConfig, row: Array, request: Request, work: Array, y: Array
 ) -> None:
-    """The peak of a surface that is drawn, within reach of the centre (eq. 5, 6 and 8)."""
+    """The peak of a surface that is drawn, within reach of the centre (eq. 10 and 12)."""
     dy, region, here = cfg.dy, request.region, room(cfg, row, work)
     fill_functions(cfg, request.u, here.rest, here.functions)
-    sigma = cfg.spread * math.sqrt(row[WEIGHT] * noise_of(cfg, row, lead_of(row)))
+    sigma = cfg.spread * math.sqrt(row[WEIGHT] * noise_of(row, lead_of(row)))
     draw(cfg, row, sigma, request.xi, here.drawn, here.mean)
     _fill_centre(cfg, row, request, here, y)
     c, low, high = here.centre, here.low, here.high
@@ -133,8 +139,8 @@ def decide_by_draw(
         if cfg.reach > 0.0:
             half = 2.0 * request.reach[j]  # v goes from -1 to 1
             low[j], high[j] = max(low[j], c[j] - half), min(high[j], c[j] + half)
-    at_context(cfg, here.functions, here.drawn, here.one)
-    evenly = cfg.reach > 0.0 and happens(min(EXPLORED / row[SEEN], AT_MOST), request.xi[0])
+    at_context(row, here.functions, here.drawn, here.one)
+    evenly = explores(cfg, row, request.xi[0])
     if evenly:
         for j in range(dy):
             y[j] = uniform(request.xi[1 + j], low[j], high[j])
@@ -151,7 +157,7 @@ def decide_by_draw(
 def fill_best(
     cfg: SmoothSurfaceConfig, row: Array, request: Request, work: Array, y: Array
 ) -> None:
-    """The centre (eq. 7)."""
+    """The centre (eq. 11)."""
     here = room(cfg, row, work)
     fill_functions(cfg, request.u, here.rest, here.functions)
     draw(cfg, row, 0.0, request.xi, here.drawn, here.mean)

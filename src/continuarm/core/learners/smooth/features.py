@@ -18,7 +18,7 @@ def fill_functions(cfg: SmoothSurfaceConfig, u: Array, powers: Array, out: Array
             before, now = powers[i * n + k - 1], powers[i * n + k]
             powers[i * n + k + 1] = ((2 * k + 1) * u[i] * now - k * before) / (k + 1)
     for f in range(cfg.functions):
-        k = function_at(cfg, f)
+        k = function_at(f)
         one, two = int(cfg.table[k + 1]), int(cfg.table[k + 3])
         out[f] = 1.0
         if one > 0:
@@ -62,21 +62,19 @@ def fill_way(cfg: SmoothSurfaceConfig, start: Array, best: Array, a: Array, b: A
 
 
 @compiled
-def fill_columns(
-    cfg: SmoothSurfaceConfig, functions: Array, features: Array, scale: float, out: Array
-) -> None:
+def fill_columns(row: Array, functions: Array, features: Array, scale: float, out: Array) -> None:
     """φ times `scale`, as many columns as there is room for."""
-    k = column_at(cfg, 0)
+    k = column_at(0)
     for i in range(out.shape[0]):
-        out[i] = scale * functions[int(cfg.table[k])] * features[int(cfg.table[k + 1])]
+        out[i] = scale * functions[int(row[k])] * features[int(row[k + 1])]
         k += 2
 
 
 @compiled
-def at_context(cfg: SmoothSurfaceConfig, functions: Array, theta: Array, out: Array) -> None:
+def at_context(row: Array, functions: Array, theta: Array, out: Array) -> None:
     """What the coefficients are for one context, by feature of the decision."""
     fill(out, 0.0)
-    k = column_at(cfg, 0)
+    k = column_at(0)
     for i in range(theta.shape[0]):
-        out[int(cfg.table[k + 1])] += theta[i] * functions[int(cfg.table[k])]
+        out[int(row[k + 1])] += theta[i] * functions[int(row[k])]
         k += 2

@@ -5,8 +5,8 @@ Legend: v̂ the peak of the fitted surface in [-1, 1]^dy, H its Hessian, e_j a u
 
 import math
 
-from continuarm.core.compiling import Array, compiled, compiled_large, copy_into, fill
-from continuarm.core.learners.boxed_peak import fill_hessian, newton
+from continuarm.core.compiling import Array, compiled_large, copy_into, fill
+from continuarm.core.learners.boxed_peak import fill_along
 from continuarm.core.learners.surface.centre import fill_gates, fill_way, highest
 from continuarm.core.learners.surface.features import at_context
 from continuarm.core.learners.surface.layout import (
@@ -43,13 +43,14 @@ def fill_view(
     at_context(cfg, row, request.u, mean)
     noise = math.sqrt(row[WEIGHT] * row[SQUARES] / row[DEGREES])
     theta = mean[first : first + cfg.terms]
+    bends, twists = theta[dy : 2 * dy], theta[2 * dy :]
     fill(low, -1.0)
     fill(high, 1.0)
     cube = Region(low, high, True, request.region.guard)
     highest(cfg, theta, cube, rest, v)
     for j in range(dy):
         view[j], view[dy + j] = 0.5 + 0.5 * v[j], UNSURE
-        _fill_along(cfg, theta, v, j, cube, rest, to)
+        fill_along(bends, twists, v, j, cube, rest, to)
         if to[j] > v[j]:
             fill_way(cfg, row, request.u, v, to, a, b)
             aa, _, _ = spread(cfg, row, gates, a, b)  # (eq. 28)
@@ -67,34 +68,3 @@ def fill_view(
         view[2 * dy + j], view[3 * dy + j] = 2.0 * slope, 2.0 * noise * math.sqrt(aa)
         if not theta[dy + j] < -SURE * 2.0 * noise * math.sqrt(bb):  # b·θ is half of the curvature
             view[dy + j] = UNSURE
-
-
-@compiled
-def _fill_along(
-    cfg: ResponseSurfaceConfig,
-    theta: Array,
-    v: Array,
-    j: int,
-    cube: Region,
-    work: Array,
-    to: Array,
-) -> None:
-    """v̂ + (-H)⁻¹e_j, of those coordinates that are not at an edge; v̂ where there is no peak."""
-    dy, low, high = cfg.dy, cube.low, cube.high
-    copy_into(to, v)
-    if not low[j] < v[j] < high[j] or not theta[dy + j] < 0.0:
-        return
-    if cfg.terms == 2 * dy:
-        to[j] -= 1.0 / theta[dy + j]
-        return
-    d2 = dy * dy
-    step, slope, q = work[:dy], work[dy : 2 * dy], work[2 * dy : 2 * dy + d2].reshape(dy, dy)
-    factor = work[2 * dy + d2 : 2 * dy + 2 * d2].reshape(dy, dy)
-    fill_hessian(theta[dy : 2 * dy], theta[2 * dy :], q)
-    for i in range(dy):  # so that the gradient at v̂ is e_j, and presses what is at an edge
-        slope[i] = 1.0 if i == j or v[i] >= high[i] else (-1.0 if v[i] <= low[i] else 0.0)
-        for other in range(dy):
-            slope[i] -= q[i, other] * v[other]
-    if newton(q, slope, cube, v, factor, step):
-        for i in range(dy):
-            to[i] += step[i]

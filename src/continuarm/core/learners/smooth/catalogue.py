@@ -1,0 +1,109 @@
+"""Which functions of the context a smooth surface may use, and with which groups it begins.
+
+A group is a function of the context times a kind of features of the decision: the level, the
+slopes, or the curvatures. Groups begin in an order from smooth to rough; payoffs change it.
+"""
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import NamedTuple
+
+from continuarm.core.learners.smooth.layout import CURVES, LEVEL, SLOPES
+
+__all__ = ["Catalogue", "catalogue"]
+
+# The product of the Legendre polynomials P_a(u_i) P_b(u_j); b = 0: of one context; a = b = 0: 1.
+Function = tuple[int, int, int, int]  # i, a, j, b
+CONSTANT: Function = (0, 0, 0, 0)
+FEW, MANY, MOST_PAIRED = 3, 12, 32  # contexts: products from the start; degree 2; pairs at all
+HIGHEST_ALONE, HIGHEST_OF_FEW, HIGHEST, HIGHEST_OF_MANY = 40, 20, 8, 4  # degrees
+HIGHEST_PRODUCT = 10  # of both degrees together
+BEGINS = {1: 12, 2: 4, 3: 3}  # the degree of the slopes at the beginning, by contexts
+MOST_CURVED = 60  # columns of curvatures at the beginning
+
+
+class Catalogue(NamedTuple):
+    """The functions of the context, and the groups of the beginning.
+
+    functions : of the context, pairs that enter by evidence of their own last.
+    parents : of each function the two that it refines; -1 is none.
+    pairs : how many of the functions are such pairs.
+    groups : function and kind of the groups of the beginning, the smoothest first.
+    """
+
+    functions: list[Function]
+    parents: list[tuple[int, int]]
+    pairs: int
+    groups: list[tuple[int, int]]
+
+
+def catalogue(dx: int, dy: int, features: int, most: int) -> Catalogue:
+    """All functions, and groups for at most so many columns; the constants are not counted."""
+    top = _highest(dx)
+    functions = [CONSTANT, *((i, a, 0, 0) for i in range(dx) for a in range(1, top + 1))]
+    pairs: list[Function] = []
+    if dx <= FEW:
+        functions += _products(dx)
+    elif dx <= MOST_PAIRED:
+        pairs = [(i, 1, j, 1) for i, j in combinations(range(dx), 2)]
+    functions += pairs
+    index = {function: k for k, function in enumerate(functions)}
+    parents = [_parents(function, index, alone=dx > FEW) for function in functions]
+    groups, free = [], most - features
+    for function, kind in _begin(dx, dy, features, functions):
+        size = {LEVEL: 1, SLOPES: dy, CURVES: features - 1 - dy}[kind]
+        if size <= free:
+            groups.append((index[function], kind))
+            free -= size
+    return Catalogue(functions, parents, len(pairs), groups)
+
+
+def _highest(dx: int) -> int:
+    if dx <= 1:
+        return HIGHEST_ALONE if dx == 1 else 0
+    return HIGHEST_OF_FEW if dx <= FEW else HIGHEST if dx <= MANY else HIGHEST_OF_MANY
+
+
+def _products(dx: int) -> Iterator[Function]:
+    for i, j in combinations(range(dx), 2):
+        for a in range(1, HIGHEST_PRODUCT):
+            for b in range(1, HIGHEST_PRODUCT + 1 - a):
+                yield (i, a, j, b)
+
+
+def _parents(function: Function, index: dict[Function, int], *, alone: bool) -> tuple[int, int]:
+    """What it refines: one degree less of each context, or one and two less of the only one."""
+    i, a, j, b = function
+    if b == 0:
+        before: tuple[Function, Function] = (i, a - 1, 0, 0), (i, a - 2, 0, 0)
+    elif alone or a + b == 2:
+        return -1, -1
+    else:
+        before = (i, a - 1, j, b), (i, a, j, b - 1)
+    one, two = (index.get(f, -1) if f[1] > 0 and (b == 0 or f[3] > 0) else -1 for f in before)
+    return one, two
+
+
+def _begin(
+    dx: int, dy: int, features: int, functions: list[Function]
+) -> list[tuple[Function, int]]:
+    """The groups of the beginning: curvatures of half the degree, levels of one more."""
+    slopes = BEGINS.get(dx, 2 if dx <= MANY else 1)
+    if dx <= FEW:
+        levels, curves = slopes + 1 + (dx == 1), (slopes + 1) // 2
+    else:
+        levels, curves = slopes + 1, 1 if dx * (features - 1 - dy) <= MOST_CURVED else 0
+        functions = [function for function in functions if function[3] == 0]
+    highest = {LEVEL: levels, SLOPES: slopes, CURVES: curves}
+    found = [
+        (function, kind)
+        for function in functions[1:]
+        for kind, degree in highest.items()
+        if function[1] + function[3] <= degree
+    ]
+
+    def roughness(group: tuple[Function, int]) -> tuple[int, int]:
+        (_, a, _, b), kind = group
+        return (a + b) * (2 if kind == CURVES else 1) - (kind == LEVEL), kind
+
+    return sorted(found, key=roughness)
