@@ -7,7 +7,7 @@ thread may wait for the disk, or an event loop go on.
 import os
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -41,14 +41,17 @@ from continuarm.store.records import (
     Record,
 )
 
-__all__ = ["MOST_DUE", "Desk", "Known", "Written", "checked_key"]
+__all__ = ["MOST_DUE", "Desk", "Known", "Steered", "Written", "checked_key"]
 
 # The number of a decision: random bits of this process (its timeline), then a counter. So none
 # comes again where a store was restored, or failed over, to what it was before.
 TIMELINE_BITS, COUNTER_BITS = 63, 64
 LONGEST_KEY = 200
+OPTIONS_CHANGED = events.NAMES[events.OptionsChanged]
 MOST_DUE = 500  # decisions that are given up in one group
 LOOK = 0.01  # seconds between two looks whether a log is learned
+# Verbs that nothing refuses, and that change nothing where it is so already.
+ALWAYS: dict[str, events.Event] = {"pause": events.Paused(), "resume": events.Resumed()}
 NOBODYS = Tokens()  # decisions of a ledger are known by their numbers alone
 Alone = Callable[..., Any]  # does some work with what is given, as `Gate.alone` does
 
@@ -219,6 +222,35 @@ class Desk:
         policy.listen(happened.append)
         answer = getattr(policy, verb)(*given, **options)
         return Steered([_written(event) for event in happened], answer)
+
+    def steered_unseen(self, verb: str) -> Steered | None:
+        """The same where the newest state is not known; None: one must know it."""
+        return Steered([_written(ALWAYS[verb])], None) if verb in ALWAYS else None
+
+    def is_as_before(self, steered: Steered) -> bool:
+        """Whether nothing is to be changed, nor has anybody changed options after this state."""
+        if steered.written:
+            return False
+        newest = self.replica.store.latest(self.replica.name, OPTIONS_CHANGED)
+        return newest is None or newest.position <= self.replica.position
+
+    @staticmethod
+    def in_question(written: Sequence[Written], outcomes: Sequence[Outcome]) -> list[int]:
+        """Where in the ledger that stands which what came before it may keep from happening."""
+        return [
+            outcome.record.position
+            for one, outcome in zip(written, outcomes, strict=True)
+            if outcome.refused is None
+            and outcome.record
+            and not isinstance(one.event, events.Paused | events.Resumed)
+        ]
+
+    def refuse_overtaken(self, positions: Iterable[int]) -> None:
+        """Refuse what changed nothing, because others had steered meanwhile; it is folded."""
+        for position in positions:
+            refused = self.replica.refused(position)
+            if refused is not None:
+                raise refused
 
     def log(self, table: Any) -> list[Written]:
         """That a log is to be learned; nothing is learned yet."""

@@ -3,11 +3,10 @@
 A decision or a payoff was checked when it was appended. Nothing here asks whether it should have
 happened: a decision counts although its process had not yet heard of a pause. What steers the
 policy may have been overtaken, as a freeze of a bin that has split since: then nothing happens, in
-every process alike.
+every process alike, and the fold says why.
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 
 from continuarm.core.state import SERIALS
 from continuarm.errors import ContinuarmError
@@ -32,8 +31,12 @@ __all__ = ["fold", "fold_until"]
 new = tuple.__new__  # of a NamedTuple: twice as fast
 
 
-def fold(life: Life, record: Record, event: Event | None = None) -> None:
-    """Let a record happen; `event` is what it says, where that is known."""
+def fold(life: Life, record: Record, event: Event | None = None) -> ContinuarmError | None:
+    """Let a record happen; `event` is what it says, where that is known.
+
+    It answers why a record that steers the policy changed nothing, if so.
+    """
+    refused: ContinuarmError | None = None
     timed = life.beginning.waiting.ttl_seconds is not None
     at = record.time - life.clock_offset if timed else 0.0
     if record.kind == CLOCK_SET:
@@ -52,12 +55,15 @@ def fold(life: Life, record: Record, event: Event | None = None) -> None:
         else:
             if isinstance(event, SegmentFrozen):
                 event = event._replace(at=at)
-            with suppress(ContinuarmError):
+            try:
                 checked_events.check(life, event)
                 life.apply(event)
+            except ContinuarmError as error:
+                refused = error.with_traceback(None)
     life.now = max(life.now, at)
     _release(life)
     life.count_closed()
+    return refused
 
 
 def fold_until(
@@ -66,7 +72,7 @@ def fold_until(
     life: Life,
     position: int,
     until: int | None = None,
-    folding: Callable[[Life, Record], None] = fold,
+    folding: Callable[[Life, Record], object] = fold,
 ) -> int:
     """Fold the records after a position, up to another or to the newest; the last one's."""
     while until is None or position < until:

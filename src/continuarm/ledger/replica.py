@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from continuarm import checks
-from continuarm.errors import StoreError, UnavailableError
+from continuarm.errors import ContinuarmError, StoreError, UnavailableError
 from continuarm.ledger.beginnings import Began, began, began_of, pinned
 from continuarm.ledger.difference import Difference, between_states
 from continuarm.ledger.entries import BEGAN
@@ -28,6 +28,7 @@ from continuarm.store.records import Outcome, Record, Snapshot
 __all__ = ["Replica"]
 
 SNAPSHOT_EVERY = 5000  # positions
+MOST_REFUSED = 1000  # records that steered in vain, of which it is known why
 AGAIN = 2.0  # seconds before a ledger that could not be folded is tried again
 LOG = logging.getLogger("continuarm")
 
@@ -46,6 +47,7 @@ class Replica:
     life: Life
     position: int
     time: float  # of the newest record, as far as is known
+    _refused: dict[int, ContinuarmError]  # by position: what was folded and changed nothing
 
     def __init__(self, store: Store, name: str, *, every: int = SNAPSHOT_EVERY) -> None:
         self.store, self.name, self.every = store, name, checks.whole("every", every, 1)
@@ -63,6 +65,7 @@ class Replica:
         self.life, self.position = self._newest(beginning)
         self.time = self.store.experiment(self.name).time
         self._last: Record | None = None  # that was folded
+        self._refused = {}
         self.differs, self.is_broken, self._truth = None, False, None
         self._is_whole = True
 
@@ -215,11 +218,22 @@ class Replica:
         self._is_whole = False
         if record.kind == BEGAN:
             self._begin_again(record)
-        fold(self.life, record, event)
+        refused = fold(self.life, record, event)
+        if refused is not None:
+            self._note(record.position, refused)
         self.position, self._last, self._is_whole = record.position, record, True
         self.time = record.time
         if self.position % self.every == 0 and self._is_worth_a_snapshot:
             self._made.append((self.snapshot(), record))
+
+    def _note(self, position: int, refused: ContinuarmError) -> None:
+        self._refused[position] = refused
+        if len(self._refused) > MOST_REFUSED:
+            del self._refused[min(self._refused)]
+
+    def refused(self, position: int) -> ContinuarmError | None:
+        """Why a record that was folded here changed nothing; None: it did, as far as is known."""
+        return self._refused.get(position)
 
     @property
     def has_snapshots(self) -> bool:

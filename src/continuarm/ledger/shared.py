@@ -250,10 +250,16 @@ class SharedPolicy:
         self._steer("learn_from", table)
 
     def _steer(self, verb: str, *given: Any, **options: Any) -> Any:
-        """Do it to a copy, and append what happened; what the copy answered."""
+        """Do it to a copy, and append what happened; what the copy answered.
+
+        Others may have been quicker. What happens after their records is what counts.
+        """
         self._catch_up()
         steered = self.gate.alone(lambda: self._desk.steered(verb, *given, **options))
-        self._append(steered.written)
+        outcomes = self._append(steered.written)
+        if positions := self._desk.in_question(steered.written, outcomes):
+            self._catch_up()
+            self._desk.refuse_overtaken(positions)
         return steered.answer
 
     def policy(self) -> Policy:

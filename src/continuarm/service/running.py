@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from continuarm.background import Task
 from continuarm.core.compiling import Array
 from continuarm.errors import ContinuarmError, StoreError, UnavailableError
-from continuarm.ledger.desk import MOST_DUE, Desk, Written
+from continuarm.ledger.desk import MOST_DUE, Desk, Steered, Written
 from continuarm.ledger.entries import TIME_PASSED
 from continuarm.ledger.log_learning import LogLearning
 from continuarm.ledger.replica import Replica
@@ -35,6 +35,7 @@ MAX_BEHIND = 20_000  # events
 QUICK = 0.002  # seconds that the event loop may wait for the disk
 AT_ONCE = 50  # records that are folded before a request may come between
 LOOK = 0.01  # seconds between two looks whether a log is learned
+LEARNING = 30.0  # seconds that who steers waits for a log
 NEWS = 20  # times as many of them that a request waits for
 
 
@@ -312,6 +313,8 @@ class Running:
     def _answer(self, wish: Wish | Written, made: Written, outcome: Outcome) -> Any:
         if isinstance(wish, Wish):
             return tried(self.desk.answer, made, outcome, wish.point, wish.within)
+        if made.entry.closes is None:
+            return outcome
         return tried(self.desk.closed, made.entry, outcome)
 
     async def pass_time(self) -> None:
@@ -364,12 +367,69 @@ class Running:
         return policy
 
     async def steer(self, verb: str, *given: Any, **options: Any) -> Any:
-        """Let a verb that steers the policy happen, in all processes; what it answers."""
-        steered = partial(self.desk.steered, verb, *given, **options)
-        written, answer = await asyncio.to_thread(self.gate.alone, steered)
+        """Let a verb that steers the policy happen, in all processes; what it answers.
+
+        It is done to a copy of a state that holds all that was in the ledger when it came. What
+        others append before its own record may still speak against it: the fold tells.
+        """
+        head, at = await self._newest_head()
+        await self._fold_until(head, at)
+        work = partial(self.gate.alone, partial(self.desk.steered, verb, *given, **options))
+        steered = None
+        if self.replica.position < head and self.replica.is_learning:
+            steered = self.desk.steered_unseen(verb)
+            if steered is None and verb == "change":
+                steered = await in_thread(self._helpers.writers, self._unchanged, work)
+        if steered is None:
+            await self._reach(head, at)
+            steered = await asyncio.to_thread(work)
+        written, answer = steered
         if written:
-            await self._together.do(written)
+            outcomes = await self._together.do(written)
+            for position in (positions := self.desk.in_question(written, outcomes)):
+                await self._reach(position, time.monotonic())
+            self.desk.refuse_overtaken(positions)
         return answer
+
+    def _unchanged(self, work: Callable[[], Steered]) -> Steered | None:
+        """What a verb answers that changes nothing: nobody need wait for that."""
+        steered = work()
+        return steered if self.desk.is_as_before(steered) else None
+
+    async def _newest_head(self) -> tuple[int, float]:
+        """How far the ledger goes, and since when that is known; refused where that is too far."""
+        self.refuse_if_behind()
+        at = time.monotonic()
+        found = await in_thread(self._helpers.writers, self.store.experiment, self.name)
+        self._head = max(self._head, found.head)
+        self.refuse_if_behind()
+        return found.head, at
+
+    async def _fold_until(self, head: int, at: float) -> None:
+        """Fold up to a head, which was known at a time, or to a log on the way there."""
+        while True:
+            before = self.replica.position
+            await in_thread(self._helpers.writers, self.follow, head, at)
+            if self.replica.position >= head or self.replica.is_learning:
+                return
+            if self.replica.position == before:  # a failover has cut the ledger back
+                return
+
+    async def _reach(self, head: int, at: float) -> None:
+        """The same, and a log is waited for."""
+        end = time.monotonic() + LEARNING
+        while self.replica.position < head:
+            before = self.replica.position
+            while self.replica.is_learning:
+                if time.monotonic() > end:
+                    raise UnavailableError(
+                        f"who steers waits at most {LEARNING:g} s for a log that is learned, but "
+                        f"this one takes longer: try again"
+                    )
+                await asyncio.sleep(LOOK)
+            await self._fold_until(head, at)
+            if self.replica.position == before and not self.replica.is_learning:
+                return
 
     async def learn_from(self, table: Any) -> None:
         """Let all processes learn a log, and wait until this one has."""
