@@ -333,6 +333,64 @@ def test_there_is_a_limit() -> None:
     assert policy.snapshot() == before
 
 
+class NotAsked(tuple[str, ...]):
+    """Names that nobody may look for."""
+
+    def index(self, *_: Any) -> int:
+        raise AssertionError("a name is looked for")
+
+
+class NotRead(dict[str, Between]):
+    """A condition that nobody may go through."""
+
+    def items(self) -> Any:
+        raise AssertionError("a condition is gone through")
+
+
+def test_which_segment_has_a_context_is_seen_without_names_and_rule_by_rule_work() -> None:
+    box = ca.Box(DAY.low, DAY.high, names=DAY.names)  # it is changed below
+    policy, x = ca.SurfaceSampling(box, PRICE, rng=0), contexts(40)
+    many = [{"hour": (k / 10, k / 10 + 0.3), "income": (0, 2e5)} for k in range(80)]
+    for where in many:
+        policy.freeze(where)
+    policy.unfreeze(many[3])
+    kept = many[:3] + many[4:]
+    life = policy.life
+    held = [
+        next((k for k, one in enumerate(kept) if inside(one, x[[t]])), None) for t in range(40)
+    ]
+    assert {None, *held} != {None}
+    assert None in held
+    segments = life.segments
+    life.segments = tuple(
+        one._replace(segment=one.segment._replace(where=NotRead(one.segment.where)))
+        for one in segments
+    )
+    object.__setattr__(box, "names", NotAsked(DAY.names))
+    found = [life.held_at(point) for point in x]
+    for one, wanted in zip(found, held, strict=True):
+        assert one is (None if wanted is None else life.segments[wanted])
+    among = np.zeros(len(x), bool)
+    for _, mine in life.held_among(x):
+        assert not (among & mine).any()
+        among |= mine
+    assert among.tolist() == [wanted is not None for wanted in held]
+    free = x[held.index(None)]
+    policy.tell(policy.ask(free), 1.0)
+    assert life.edges is not None
+    assert len(life.edges.columns) == 2 * len(kept)
+    life.segments = segments
+    object.__setattr__(box, "names", DAY.names)
+    again = ca.Policy.from_snapshot(policy.snapshot()).life
+    for other in (again, life.copy()):
+        for numbers, theirs in zip(life.edges, other.edges or (), strict=True):
+            assert np.array_equal(numbers, theirs)
+    policy.unfreeze(kept[0])
+    for where in kept[1:]:
+        policy.unfreeze(where)
+    assert life.edges is None
+
+
 def test_contexts_without_names_have_their_numbers() -> None:
     policy = ca.SurfaceSampling(ca.Box.unit(2), PRICE, rng=0)
     policy.freeze({"1": (0.5, 1.0)})

@@ -29,7 +29,7 @@ from continuarm.live.events import (
 from continuarm.live.incumbent import Affine, Incumbent
 from continuarm.live.limits import Within
 from continuarm.live.open_decisions import OpenDecisions, Waiting
-from continuarm.live.segments import Segment
+from continuarm.live.segments import Edges, Segment
 from continuarm.live.view import HOW, viewed
 
 __all__ = ["Beginning", "Deciding", "Held", "Rules", "Seat", "inside"]
@@ -67,6 +67,7 @@ class Deciding:
     """What decides: the model, the incumbent, and the limits of requests.
 
     segments : what is frozen, the one that answers first before others.
+    edges : the same as numbers that a context is compared with; None: nothing is frozen.
     reference : what `max_move` is counted from; None: the incumbent.
     """
 
@@ -79,6 +80,7 @@ class Deciding:
     paused: bool
     views: bool  # whether an event says what was known
     segments: tuple[Held, ...] = ()
+    edges: Edges | None = None
     reference: "Deciding | None" = None
 
     def follow(self, incumbent: Incumbent) -> None:
@@ -114,13 +116,10 @@ class Deciding:
 
     def held_at(self, context: Array) -> Held | None:
         """The frozen segment that answers for a context: of several the one frozen first."""
-        if not self.segments:
+        if self.edges is None:
             return None
-        point, names = context.tolist(), self.beginning.context.names
-        for one in self.segments:
-            if one.segment.holds(point, names):
-                return one
-        return None
+        found = self.edges.first_of(context)
+        return None if found is None else self.segments[found]
 
     def answering(self, context: Array) -> "Deciding":
         """What answers for a context: this, or in a frozen segment what was known then."""
@@ -129,14 +128,16 @@ class Deciding:
 
     def held_among(self, contexts: Array) -> Iterator[tuple["Deciding", NDArray[np.bool_]]]:
         """What answers in frozen segments, and for which of the contexts `(n, dx)`."""
+        if self.edges is None:
+            return
         rest = np.ones(len(contexts), bool)
-        if len(contexts) == 1:  # as often as not: without arrays that is quicker
+        if len(contexts) == 1:  # as often as not: all segments at once are quicker
             held = self.held_at(contexts[0])
             if held is not None:
                 yield held.known, rest
             return
-        for segment, known in self.segments:
-            mine = rest & segment.holds_of(contexts, self.beginning.context.names)
+        for (_, known), holds in zip(self.segments, self.edges.each_of(contexts), strict=True):
+            mine = rest & holds
             rest &= ~mine
             if mine.any():
                 yield known, mine

@@ -44,7 +44,7 @@ from continuarm.live.history import LARGEST, History
 from continuarm.live.incumbent import Incumbent, always
 from continuarm.live.limits import Within
 from continuarm.live.open_decisions import OpenDecisions, Waiting
-from continuarm.live.segments import Segment, where_of
+from continuarm.live.segments import Segment, edges_of, where_of
 from continuarm.live.uplift import Comparison
 from continuarm.live.view import is_affordable
 from continuarm.strokes import to_the_end
@@ -213,7 +213,8 @@ class Life(Deciding):
         if isinstance(event, SegmentFrozen):
             segment = Segment(where, self.open.asked, event.at)
             segments = (*segments, Held(segment, as_it_is(self)))
-        self.segments = segments  # a stroke: nothing is called from here on
+        edges = edges_of([one.segment for one in segments], self.beginning.context)
+        self.segments, self.edges = segments, edges  # a stroke: nothing is called from here on
         if self.unheard is not None:
             self.unheard += (event,)
 

@@ -4,8 +4,9 @@ A condition says by name which values are meant. Each name has a rule; today a r
 both ends included, in units of the box. What is not named may be anything.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,8 @@ from continuarm.errors import InputError
 from continuarm.numbers import real, reals
 from continuarm.words import label_of, listed, number_in_words
 
-__all__ = ["MOST", "Between", "Segment", "Where", "plain_where", "segment_of", "where_of"]
+__all__ = ["MOST", "Between", "Edges", "Segment", "Where", "edges_of", "plain_where", "segment_of"]
+__all__ += ["where_of"]
 
 MOST = 100  # that are frozen at once
 MOST_ASKED = 2**53
@@ -74,20 +76,46 @@ class Segment(NamedTuple):
             return f"since {date:%Y-%m-%d %H:%M} UTC, after {decisions}"
         return f"since second {self.at:g}, after {decisions}"
 
-    def holds(self, point: list[float], names: tuple[str, ...]) -> bool:
-        """Whether a context is one of its contexts."""
-        for name, (low, high) in self.where.items():
-            if not low <= point[names.index(name)] <= high:
-                return False
-        return True
 
-    def holds_of(self, points: Array, names: tuple[str, ...]) -> NDArray[np.bool_]:
-        """The same of contexts `(n, dx)`."""
-        found = np.ones(len(points), bool)
-        for name, (low, high) in self.where.items():
-            column = points[:, names.index(name)]
-            found &= (low <= column) & (column <= high)
-        return found
+class Edges(NamedTuple):
+    """The rules of all segments that are frozen, one after the other, as a context is compared.
+
+    columns, low, high : which value of a context a rule is of, and from where to where it may be.
+    first : the first rule of each segment.
+    """
+
+    columns: NDArray[np.int64]
+    low: Array
+    high: Array
+    first: NDArray[np.int64]
+
+    def first_of(self, point: Array) -> int | None:
+        """The number of the first segment that has a context; None: no segment has it."""
+        values = point[self.columns]
+        fits = (self.low <= values) & (values <= self.high)
+        holds = np.logical_and.reduceat(fits, self.first)
+        found = int(holds.argmax())
+        return found if holds[found] else None
+
+    def each_of(self, points: Array) -> Iterator[NDArray[np.bool_]]:
+        """For one segment after the other, which of the contexts `(n, dx)` it has."""
+        ends = [*self.first.tolist(), len(self.columns)]
+        for start, end in pairwise(ends):
+            values = points[:, self.columns[start:end]]
+            fits = (self.low[start:end] <= values) & (values <= self.high[start:end])
+            yield np.logical_and.reduce(fits, axis=1)
+
+
+def edges_of(segments: Sequence[Segment], context: Box) -> Edges | None:
+    """The rules of segments; None: there are no segments."""
+    if not segments:
+        return None
+    number = {name: i for i, name in enumerate(context.names)}
+    rules = [rule for segment in segments for rule in segment.where.items()]
+    sizes = [len(segment.where) for segment in segments]
+    low, high = np.array([edges for _, edges in rules]).T.copy()
+    columns = np.array([number[name] for name, _ in rules])
+    return Edges(columns, low, high, np.cumsum([0, *sizes[:-1]]))
 
 
 def plain_where(where: Mapping[str, Between]) -> dict[str, list[float]]:

@@ -35,7 +35,7 @@ from continuarm.live.inputs import finite
 from continuarm.live.life import Life
 from continuarm.live.near_reference import life_of, move_of
 from continuarm.live.open_decisions import BIN, NUMBER, Open, Waiting
-from continuarm.live.segments import segment_of
+from continuarm.live.segments import edges_of, segment_of
 from continuarm.live.uplift import checked_share, tally_of
 from continuarm.sets import set_of
 
@@ -237,6 +237,7 @@ def _restore_known_then(life: Life, header: dict[str, Any], arrays: Arrays) -> N
         )
         check_freezing(life, segment.where)
         life.segments += (Held(segment, known),)
+    life.edges = edges_of([one.segment for one in life.segments], life.beginning.context)
     if [*map(id, distinct(life.segments))] != [*map(id, every)]:
         raise SavedFileError(f"segments must be answered in their order, but got {near}")
 
