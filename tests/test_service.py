@@ -84,6 +84,30 @@ def test_a_batch_says_what_became_of_each(service: httpx.Client) -> None:
     assert gone.json()["closed"][0]["id"] == asked[2]["id"]
 
 
+def test_a_refused_batch_is_answered_in_short_lines_whatever_the_names(
+    service: httpx.Client,
+) -> None:
+    names = [f"{k:04}" + "x" * 195 for k in range(900)]
+    box = {"low": [0.0] * 900, "high": [1.0] * 900, "names": names}
+    new = {"context": box, "decision": {"low": [1.0], "high": [9.0]}}
+    assert service.put("/v1/experiments/wide", json=new).status_code == 201
+    ask = "/v1/experiments/wide/decisions"
+    nothing: dict[str, float] = {}
+    answer = service.post(ask, json={"contexts": [nothing] * 100 + [{"y" * 150: 1.0}]})
+    assert answer.status_code == 200, answer.text
+    assert len(answer.content) < 101 * 1000
+    message = answer.json()["decisions"][0]["refused"]["message"]
+    assert message.endswith("x…', and 892 more], but got []")
+    assert message.count("'") == 16
+    outside = dict.fromkeys(names, 7.0)
+    refused = service.post(ask, json={"context": outside}).json()["message"]
+    assert refused == f"`0.0 <= 0000{'x' * 56}… <= 1.0` must hold, but got 7.0"
+    frozen = service.post("/v1/experiments/wide/freeze", json={"segment": {"age": [0, 1]}})
+    assert frozen.status_code == 422
+    assert len(frozen.content) < 1000
+    service.delete("/v1/experiments/wide")
+
+
 def test_a_client_has_the_verbs_of_a_policy(service: httpx.Client) -> None:
     with ca.Client(str(service.base_url), "prices") as policy:
         decision = policy.ask(CUSTOMER, within={"price": (3.0, 3.5)}, key="by client")

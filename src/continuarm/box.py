@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from continuarm.checks import whole
+from continuarm.checks import among, shortened, whole
 from continuarm.core.compiling import Array
 from continuarm.errors import InputError, SettingsError
 from continuarm.numbers import FLOAT, by_name, names_of, reals
@@ -242,7 +242,7 @@ class Box:
     def refuse(self, point: Array, dimension: int) -> None:
         """Raise the error for a point that is outside in this dimension."""
         low, high = float(self.low[dimension]), float(self.high[dimension])
-        name = self.names[dimension] if self.named else f"value {dimension}"
+        name = shortened(self.names[dimension]) if self.named else f"value {dimension}"
         raise InputError(f"`{low} <= {name} <= {high}` must hold, but got {point[dimension]}")
 
     def to_unit(self, points: ArrayLike) -> Array:
@@ -276,7 +276,7 @@ class Box:
 
     def _columns(self, value: Any, names: Sequence[Any]) -> list[Any]:
         if not self.named and self.dim:
-            raise InputError(f"values by name need a Box with names, but got {names}")
+            raise InputError(f"values by name need a Box with names, but got {among(names)}")
         return by_name(value, names, self.names)
 
     def _reals(self, value: Any) -> Array:
@@ -286,7 +286,7 @@ class Box:
         return found
 
     def _label(self) -> str:
-        return str(list(self.names)) if self.named else f"a box of {self.dim} dimensions"
+        return among(self.names) if self.named else f"a box of {self.dim} dimensions"
 
 
 def _only_row(columns: Array) -> Array:
@@ -322,5 +322,5 @@ def _names(names: Any, dim: int) -> tuple[str, ...]:
     if not all(isinstance(name, str) for name in names):
         raise SettingsError(f"`names` must be a sequence of strings, but got {names!r}")
     if len(names) != dim or len(set(names)) != dim:
-        raise SettingsError(f"`names` must be {dim} different names, but got {list(names)}")
+        raise SettingsError(f"`names` must be {dim} different names, but got {among(names)}")
     return tuple(names)

@@ -1,7 +1,7 @@
 """Checks of options: the rule first, then the value that broke it."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from continuarm.errors import SettingsError
 
 __all__ = [
+    "among",
     "choice",
     "flag",
     "generator",
@@ -16,6 +17,8 @@ __all__ = [
     "normalise",
     "number",
     "optional",
+    "quoted",
+    "shortened",
     "text",
     "whole",
     "wholes",
@@ -23,6 +26,7 @@ __all__ = [
 
 
 LARGEST = float(np.finfo(np.float64).max)
+MOST_NAMES, MOST_CHARACTERS = 8, 60  # in a line that says what is wrong
 REAL = (int, float, np.integer, np.floating)
 
 
@@ -104,3 +108,32 @@ def text(name: str, value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise SettingsError(f"`{name}` must be text, but got {value!r}")
     return value
+
+
+def among(names: Iterable[Any]) -> str:
+    """Names in a line that says what is wrong: the first, and how many more there are.
+
+    >>> among(["age", "income"])
+    "['age', 'income']"
+    >>> among(str(i) for i in range(900))
+    "['0', '1', '2', '3', '4', '5', '6', '7', and 892 more]"
+    """
+    every = list(names)
+    said = [quoted(name) for name in every[:MOST_NAMES]]
+    if len(every) > MOST_NAMES:
+        said.append(f"and {len(every) - MOST_NAMES:,} more")
+    return f"[{', '.join(said)}]"
+
+
+def shortened(text: str) -> str:
+    """A name in such a line, of which the beginning is enough.
+
+    >>> shortened("age"), len(shortened("age" * 60))
+    ('age', 61)
+    """
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"
+
+
+def quoted(name: Any) -> str:
+    """A name in quotation marks in such a line."""
+    return repr(shortened(name)) if type(name) is str else shortened(repr(name))

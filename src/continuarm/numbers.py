@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from continuarm.checks import among
 from continuarm.core.compiling import Array
 from continuarm.errors import InputError
 
@@ -46,7 +47,7 @@ def names_of(value: Any) -> list[Any] | None:
 def by_name(value: Any, given: Sequence[Any], wanted: Sequence[str]) -> list[Any]:
     """What a value with the names `given` holds, in the order of the names that are `wanted`."""
     if len(given) != len(wanted) or set(given) != set(wanted):
-        raise InputError(f"the names must be {list(wanted)}, but got {list(given)}")
+        raise InputError(f"the names must be {among(wanted)}, but got {among(given)}")
     if isinstance(value, tuple):
         return [getattr(value, name) for name in wanted]
     try:

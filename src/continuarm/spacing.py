@@ -6,6 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from continuarm.checks import among
 from continuarm.errors import SettingsError
 from continuarm.numbers import names_of, real
 
@@ -88,8 +89,10 @@ def _for_each(option: str, given: Any, names: Sequence[str], named: bool) -> lis
     wanted = names_of(given)
     if wanted is not None:
         if not named or not set(wanted) <= set(names):
-            known = list(names) if named else "those of a Box with names"
-            raise SettingsError(f"the names of `{option}` must be among {known}, but got {wanted}")
+            known = among(names) if named else "those of a Box with names"
+            raise SettingsError(
+                f"the names of `{option}` must be among {known}, but got {among(wanted)}"
+            )
         return [given[name] if name in wanted else None for name in names]
     if isinstance(given, str) or not hasattr(given, "__len__") or not hasattr(given, "__iter__"):
         return [given] * len(names)

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from continuarm.checks import among
 from continuarm.drawing import check_path
 from continuarm.errors import InputError
 from continuarm.live.active_guards import coupled_in_words, spacing_in_words
@@ -188,5 +189,5 @@ def _context(policy: Policy, texts: Sequence[str]) -> Any:
         return given
     wanted = list(policy.context.names)
     if sorted(given) != sorted(wanted):
-        raise InputError(f"--context must give {wanted}, but got {list(given)}")
+        raise InputError(f"--context must give {among(wanted)}, but got {among(given)}")
     return [given[name] for name in wanted]

@@ -58,8 +58,8 @@ class Incumbent:
         fits = sorted(found) == sorted(names) if isinstance(found, dict) else True
         if names and not (fits and len(found) == len(names)):
             error = SettingsError(
-                f"the names of `incumbent` must be {names}, but got "
-                f"{list(found) if isinstance(found, dict) else found}"
+                f"the names of `incumbent` must be {checks.among(names)}, but got "
+                f"{checks.among(found) if isinstance(found, dict) else found}"
             )
             error.field = "incumbent"
             raise error

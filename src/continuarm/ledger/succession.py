@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from continuarm.box import Box
+from continuarm.checks import among
 from continuarm.core.compiling import Array
 from continuarm.errors import SettingsError, StoreError
 from continuarm.ledger.beginnings import began
@@ -101,7 +102,8 @@ def _matched(points: Array, before: Box, now: Box) -> Array:
         order = list(range(now.dim))
     else:
         raise SettingsError(
-            f"a successor must have the coordinates of its predecessor, {names}, but got {wanted}"
+            f"a successor must have the coordinates of its predecessor, {among(names)}, "
+            f"but got {among(wanted)}"
         )
     return points.reshape(len(points), before.dim)[:, order]
 

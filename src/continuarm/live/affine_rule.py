@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from continuarm.box import Box
+from continuarm.checks import among, quoted
 from continuarm.core.compiling import Array
 from continuarm.errors import InputError, SettingsError
 from continuarm.numbers import by_name, names_of, real, reals
@@ -111,8 +112,10 @@ def _index(what: str, name: str, box: Box) -> int:
     if not box.named:
         raise SettingsError(f"`by_context` by name needs a {what} with names, but got {name!r}")
     if name not in box.names:
-        wanted = list(box.names)
-        raise SettingsError(f"a {what} of `by_context` must be one of {wanted}, but got {name!r}")
+        wanted = among(box.names)
+        raise SettingsError(
+            f"a {what} of `by_context` must be one of {wanted}, but got {quoted(name)}"
+        )
     return box.names.index(name)
 
 

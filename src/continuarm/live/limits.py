@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from continuarm.box import Box
+from continuarm.checks import among, quoted, shortened
 from continuarm.core.compiling import Array
 from continuarm.errors import InputError
 from continuarm.numbers import reals
@@ -43,7 +44,7 @@ def _of_box(within: Box, decision: Box) -> Within:
     if not within.named or within.names == decision.names:
         return Within(within.low, within.high)
     if not decision.named or sorted(within.names) != sorted(decision.names):
-        wanted, given = list(decision.names), list(within.names)
+        wanted, given = among(decision.names), among(within.names)
         raise InputError(f"the names of `within` must be {wanted}, but got {given}")
     order = [within.names.index(name) for name in decision.names]
     return Within(within.low[order], within.high[order])
@@ -54,13 +55,15 @@ def _by_name(given: Mapping[Any, Any], decision: Box) -> Within:
     low, high = decision.low.copy(), decision.high.copy()
     for name, pair in given.items():
         if not decision.named or name not in decision.names:
-            known = list(decision.names) if decision.named else "those of a Box with names"
-            raise InputError(f"the names of `within` must be among {known}, but got {name!r}")
+            known = among(decision.names) if decision.named else "those of a Box with names"
+            raise InputError(
+                f"the names of `within` must be among {known}, but got {quoted(name)}"
+            )
         i, edges = decision.names.index(name), reals(pair)
         if edges is None or edges.shape != (2,) or not low[i] <= edges[0] <= edges[1] <= high[i]:
             raise InputError(
-                f"`{low[i]} <= low <= high <= {high[i]}` must hold for {name} in `within`, "
-                f"but got {pair!r}"
+                f"`{low[i]} <= low <= high <= {high[i]}` must hold for {shortened(name)} "
+                f"in `within`, but got {pair!r}"
             )
         low[i], high[i] = edges
     return Within(low, high)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from continuarm.box import Box
+from continuarm.checks import among
 from continuarm.core.compiling import Array
 from continuarm.core.model import ModelBin
 from continuarm.errors import SettingsError
@@ -157,6 +158,6 @@ def move_of(given: Any, decision: Box) -> Array | None:
     if move is None or not ((move >= 0.0) & np.isfinite(move)).all():
         raise SettingsError(
             "`max_move` must be a number of at least 0 in units of the decision, one for each of "
-            f"{list(decision.names)}, or by name for some, but got {given!r}"
+            f"{among(decision.names)}, or by name for some, but got {given!r}"
         )
     return np.asarray(move)

@@ -137,7 +137,8 @@ def where_of(given: Any, context: Box) -> dict[str, Between]:
     for name in given:
         if name not in context.names:
             raise InputError(
-                f"the names of `segment` must be among {list(context.names)}, but got {name!r}"
+                f"the names of `segment` must be among {checks.among(context.names)}, "
+                f"but got {checks.quoted(name)}"
             )
     return {name: _rule_of(name, given[name], context) for name in context.names if name in given}
 
@@ -154,16 +155,16 @@ def segment_of(plain: Any, context: Box) -> Segment:
 
 def _rule_of(name: str, given: Any, context: Box) -> Between:
     """The rule of one name: an interval, and what of it is in the box."""
-    i, edges = context.names.index(name), reals(given)
+    i, edges, label = context.names.index(name), reals(given), checks.shortened(name)
     if edges is None or edges.shape != (2,) or not -np.inf < edges[0] <= edges[1] < np.inf:
         raise InputError(
-            f"`low <= high` must hold for {name} in `segment`, both finite, but got {given!r}"
+            f"`low <= high` must hold for {label} in `segment`, both finite, but got {given!r}"
         )
     low, high = float(context.low[i]), float(context.high[i])
     first, last = edges.tolist()
     if first > high or last < low:
         raise InputError(
-            f"the interval of {name} in `segment` must meet its box, {low} to {high}, "
+            f"the interval of {label} in `segment` must meet its box, {low} to {high}, "
             f"but got {given!r}"
         )
     return Between(max(first, low) + 0.0, min(last, high) + 0.0)  # zeros have no sign

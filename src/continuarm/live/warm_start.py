@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from continuarm.box import Box
+from continuarm.checks import among, quoted
 from continuarm.core.compiling import Array
 from continuarm.core.learners.response_surface import ResponseSurface
 from continuarm.core.model import Limits, Model, limits_of
@@ -36,7 +37,7 @@ def log_columns(table: Any, payoff: str, context: Box, decision: Box) -> tuple[A
     if both and not (context.named and decision.named):
         raise InputError(
             "context and decision need different column names in a log, but got boxes without "
-            f"names that share {sorted(both)}: `Box(low, high, names=[...])`"
+            f"names that share {among(sorted(both))}: `Box(low, high, names=[...])`"
         )
     columns: list[Array] = []
     for name in (*context.names, *decision.names, payoff):
@@ -44,8 +45,8 @@ def log_columns(table: Any, payoff: str, context: Box, decision: Box) -> tuple[A
             given = table[name]
         except Exception:  # each kind of table has its own error for a column it lacks
             raise InputError(
-                f"a table with the columns {[*context.names, *decision.names, payoff]} is needed, "
-                f"but {name!r} is missing in {type(table).__name__}"
+                f"a table with the columns {among((*context.names, *decision.names, payoff))} "
+                f"is needed, but {quoted(name)} is missing in {type(table).__name__}"
             ) from None
         column = reals(given)
         if column is None:
@@ -58,7 +59,7 @@ def log_columns(table: Any, payoff: str, context: Box, decision: Box) -> tuple[A
     if both or payoff in (*context.names, *decision.names):
         raise InputError(
             "context, decision and payoff need different column names in a log, but got "
-            f"{[*context.names, *decision.names, payoff]}"
+            f"{among([*context.names, *decision.names, payoff])}"
         )
     unknown = np.flatnonzero(~np.isfinite(columns[-1]))
     if len(unknown):

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from continuarm.box import Box
+from continuarm.checks import among
 from continuarm.core.compiling import Array
 from continuarm.errors import InputError
 from continuarm.plots.canvas import SET_BY
@@ -47,7 +48,7 @@ def dimension(box: Box, name: str | None, role: str, default: int = 0) -> int:
         return default
     if name not in box.names:
         hint = f"; a file is given by `path={str(name)!r}`" if is_file(name) else ""
-        raise InputError(f"a {role} is one of {list(box.names)}, but got {name!r}{hint}")
+        raise InputError(f"a {role} is one of {among(box.names)}, but got {name!r}{hint}")
     return box.names.index(name)
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from starlette.requests import Request as HttpRequest
 
+from continuarm.checks import among
 from continuarm.errors import InputError
 from continuarm.service.fields import about
 from continuarm.service.running import Running
@@ -26,8 +27,8 @@ def context_of(request: HttpRequest, running: Running) -> Any:
         return given
     if list(given) != list(running.context.names):
         with about("context"):
-            names = list(running.context.names)
-            raise InputError(f"the names must be {names}, but got {list(given)}")
+            names = among(running.context.names)
+            raise InputError(f"the names must be {names}, but got {among(given)}")
     return list(given.values())
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from continuarm.box import Box
+from continuarm.checks import shortened
 from continuarm.core.compiling import Array
 from continuarm.errors import SettingsError
 from continuarm.sets.bundle import Rows, on_cube
@@ -44,7 +45,7 @@ def limits_of(
             found.append(Limit(texts[len(found)], row, float(bound), is_equality))
     low, high = box.to_unit(lowest) * 2.0 - 1.0, box.to_unit(highest) * 2.0 - 1.0
     for j, unit in enumerate(np.eye(box.dim)):
-        name = box.names[j] if box.named else f"value {j}"
+        name = shortened(box.names[j]) if box.named else f"value {j}"
         found.append(Limit(f"{name} >= {float(lowest[j])!r}", -unit, -float(low[j]), False))
         found.append(Limit(f"{name} <= {float(highest[j])!r}", unit, float(high[j]), False))
     return found

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from continuarm.box import Box
+from continuarm.checks import among
 from continuarm.core.allowed.bundles import Allowed
 from continuarm.core.allowed.exactness import EQUAL, is_allowed
 from continuarm.core.compiling import Array
@@ -212,7 +213,7 @@ def _ordered(box: Box, names: Any) -> tuple[Box, Any]:
         return Box(low, high, names, *spaced), list(range(box.dim))
     if isinstance(names, str) or sorted(map(str, names)) != sorted(box.names):
         raise SettingsError(
-            f"`names` must be those of the box, {list(box.names)}, but got {names}"
+            f"`names` must be those of the box, {among(box.names)}, but got {names}"
         )
     return box, [list(names).index(name) for name in box.names]
 

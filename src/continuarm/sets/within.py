@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from continuarm.box import Box
+from continuarm.checks import shortened
 from continuarm.core.compiling import Array
 from continuarm.sets.bundle import Rows
 from continuarm.sets.conflicts import (
@@ -33,7 +34,7 @@ def conflict(decision: Decisions, lowest: Array, highest: Array) -> str:
             nearest = [values.nearest(float(edge[j])) for edge in (lowest, highest)]
             if not any(lowest[j] <= value <= highest[j] for value in nearest):
                 ending = f", ending={box.ending[j]}" if box.ending[j] else ""
-                name = box.names[j] if box.named else f"value {j}"
+                name = shortened(box.names[j]) if box.named else f"value {j}"
                 return (
                     f"`{name} >= {float(lowest[j])!r}` and `{name} <= {float(highest[j])!r}` "
                     f"with spacing={box.spacing[j]}{ending}"
