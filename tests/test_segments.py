@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import continuarm as ca
 from continuarm.cli import cli
 from continuarm.errors import InputError
-from continuarm.live import checked_events, events
+from continuarm.live import as_it_was, checked_events, events
 from continuarm.live.segments import MOST, Between, Segment
 from tests.test_frozen_bins import Fixed
 
@@ -331,6 +331,37 @@ def test_there_is_a_limit() -> None:
     with pytest.raises(InputError, match=r"^at most 100 segments can be frozen .* hour 18 to 24$"):
         policy.freeze(EVENING)
     assert policy.snapshot() == before
+
+
+def test_what_was_known_has_a_limit_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = learned(20)
+    policy.freeze(EVENING)
+    state = policy.life.segments[0].known.model.state
+    size = state.counts.nbytes + state.nodes.nbytes + state.rows.nbytes
+    assert as_it_was.bytes_of(policy.life.segments) == size
+    monkeypatch.setattr(checked_events, "MOST_BYTES", 2 * size)
+    policy.freeze(POOR)  # the state is the same: it costs nothing
+    assert as_it_was.bytes_of(policy.life.segments) == size
+    play(policy, 20, seed=1)
+    policy.freeze({"hour": (0, 6)})
+    assert size < as_it_was.bytes_of(policy.life.segments) <= 2 * size
+    policy.freeze({"hour": (0, 7)})
+    play(policy, 20, seed=2)
+    before = policy.snapshot()
+    said = r"^what was known when segments were frozen can have at most .* MiB in all, .* hour 8 "
+    again = ca.Policy.from_snapshot(before)
+    for one in (policy, again, policy.copy()):
+        with pytest.raises(InputError, match=said):
+            one.freeze({"hour": (8, 9)})
+        frozen = events.SegmentFrozen({"hour": [8.0, 9.0]}, 0.0)
+        with pytest.raises(InputError, match=said):
+            checked_events.check(one.life, frozen)
+        assert one.snapshot() == before
+        one.unfreeze(EVENING)
+        with pytest.raises(InputError, match=said):  # another one has the same copy
+            one.freeze({"hour": (8, 9)})
+        one.unfreeze(POOR)
+        one.freeze({"hour": (8, 9)})
 
 
 class NotAsked(tuple[str, ...]):

@@ -19,7 +19,7 @@ from continuarm.errors import SavedFileError
 from continuarm.live.deciding import Beginning, Deciding, Held
 from continuarm.live.incumbent import Incumbent
 
-__all__ = ["AsItWas", "as_it_is", "distinct", "shared"]
+__all__ = ["AsItWas", "as_it_is", "bytes_of", "distinct", "shared"]
 
 
 class AsItWas(Deciding):
@@ -94,6 +94,12 @@ def distinct(segments: Iterable[Held]) -> Iterator[AsItWas]:
             if isinstance(one, AsItWas) and id(one) not in seen:
                 seen.add(id(one))
                 yield one
+
+
+def bytes_of(segments: Iterable[Held]) -> int:
+    """How large all is that answers in segments; what they share counts once."""
+    states = (one.model.state for one in distinct(segments))
+    return sum(one.counts.nbytes + one.nodes.nbytes + one.rows.nbytes for one in states)
 
 
 def shared(

@@ -17,7 +17,9 @@ from continuarm.errors import (
     UnknownBinError,
     UnknownDecisionError,
 )
+from continuarm.live.as_it_was import as_it_is, bytes_of
 from continuarm.live.changing import check_options
+from continuarm.live.deciding import Held
 from continuarm.live.events import (
     BEST,
     EXPLORED,
@@ -40,11 +42,11 @@ from continuarm.live.events import (
 from continuarm.live.inputs import finite
 from continuarm.live.life import Life
 from continuarm.live.limits import Within
-from continuarm.live.segments import MOST, Between, Segment, segment_of, where_of
+from continuarm.live.segments import MOST, MOST_BYTES, Between, Segment, segment_of, where_of
 from continuarm.live.view import sizes
 
 __all__ = ["check", "check_bin", "check_freezing", "check_numbers", "check_reference"]
-__all__ += ["check_unfreezing"]
+__all__ += ["check_segment", "check_unfreezing"]
 
 MOST_IDS = 2**128 - 2**64  # a draw number has 128 bits, and there must be some left
 COUNTER_BITS = 64  # of a number; those above tell who counts
@@ -107,8 +109,8 @@ def check_reference(life: Life) -> None:
         raise InputError("`max_move` must be set, so that there is a reference, but got None")
 
 
-def check_freezing(life: Life, given: Any) -> dict[str, Between]:
-    """The condition of a segment that can be frozen now."""
+def check_segment(life: Life, given: Any) -> dict[str, Between]:
+    """The condition of a segment that can be frozen, however much is known now."""
     if not life.model.stands_alone:
         raise InputError(
             "a segment can be frozen where each payoff teaches by itself, but those of stencils "
@@ -126,6 +128,19 @@ def check_freezing(life: Life, given: Any) -> dict[str, Between]:
         raise InputError(
             f"at most {MOST} segments can be frozen at once, but got another one, "
             f"{Segment(where).in_words(context)}"
+        )
+    return where
+
+
+def check_freezing(life: Life, given: Any) -> dict[str, Between]:
+    """The condition of a segment that can be frozen now, with what is known now."""
+    where = check_segment(life, given)
+    size = bytes_of((*life.segments, Held(Segment(where), as_it_is(life))))
+    if size > MOST_BYTES:
+        raise InputError(
+            "what was known when segments were frozen can have at most "
+            f"{MOST_BYTES / 2**20:g} MiB in all, but with another one, "
+            f"{Segment(where).in_words(life.beginning.context)}, it has {size / 2**20:.1f} MiB"
         )
     return where
 

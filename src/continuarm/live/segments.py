@@ -19,10 +19,11 @@ from continuarm.errors import InputError
 from continuarm.numbers import real, reals
 from continuarm.words import label_of, listed, number_in_words
 
-__all__ = ["MOST", "Between", "Edges", "Segment", "Where", "edges_of", "plain_where", "segment_of"]
-__all__ += ["where_of"]
+__all__ = ["MOST", "MOST_BYTES", "Between", "Edges", "Segment", "Where", "edges_of"]
+__all__ += ["plain_where", "segment_of", "where_of"]
 
 MOST = 100  # that are frozen at once
+MOST_BYTES = 64 * 2**20  # of what was known in all states in which one was frozen
 MOST_ASKED = 2**53
 FIRST_DATE, LAST_DATE = 1e8, 2.5e11  # seconds since 1970; others are a clock of the caller's own
 

@@ -26,7 +26,7 @@ from continuarm.errors import SavedFileError, SettingsError
 from continuarm.live import registry
 from continuarm.live.affine_rule import AffineRule
 from continuarm.live.as_it_was import AsItWas, distinct
-from continuarm.live.checked_events import check_freezing
+from continuarm.live.checked_events import check_segment
 from continuarm.live.deciding import Beginning, Held
 from continuarm.live.events import Paused
 from continuarm.live.history import history_of
@@ -235,7 +235,7 @@ def _restore_known_then(life: Life, header: dict[str, Any], arrays: Arrays) -> N
         segment = segment_of(
             {k: v for k, v in given.items() if k != "known"}, life.beginning.context
         )
-        check_freezing(life, segment.where)
+        check_segment(life, segment.where)
         life.segments += (Held(segment, known),)
     life.edges = edges_of([one.segment for one in life.segments], life.beginning.context)
     if [*map(id, distinct(life.segments))] != [*map(id, every)]:
