@@ -129,6 +129,8 @@ def _in_sql(path: Path, rng: Random, table: str, columns: tuple[str, ...], where
                 after = rng.choice((0, 1, 7, -3, "x"))
         else:
             return f"{table}.{column} as it was"
+        if after == before:
+            return f"{table}.{column} as it was"
         return f"{table}.{column} of row {at}: {before!r:.60} became {after!r:.60}"
 
 
