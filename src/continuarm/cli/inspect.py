@@ -7,6 +7,7 @@ import click
 __all__ = ["inspect"]
 
 MOST = 20  # bins that are shown unless all are asked for
+PARTS = 4
 
 
 @click.command("inspect")
@@ -22,13 +23,28 @@ MOST = 20  # bins that are shown unless all are asked for
     "--plot",
     metavar="FILE",
     help="Draw figures beside FILE, which ends in .png or the like, as FILE-bins.png and so on: "
-    "what was learned along each context (of the first six), the bins, payoffs over time; with "
-    "--context also the expected payoff and the explanation.",
+    "what was learned along each context (of the first six), the bins or cells, payoffs over "
+    "time; with --context also the expected payoff and the explanation.",
 )
 @click.option("--all", "whole", is_flag=True, help=f"All bins, instead of the {MOST} largest.")
+@click.option(
+    "--along",
+    multiple=True,
+    metavar="NAME",
+    help="The cells of a policy with one bin, along one or two contexts, such as --along hour "
+    "--along income; by default the two along which its decisions move most. Others are held at "
+    "--context, or in the middle.",
+)
+@click.option("--parts", default=PARTS, show_default=True, help="Cells along each of them.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 def inspect(
-    file: str, contexts: tuple[str, ...], plot: str | None, whole: bool, as_json: bool
+    file: str,
+    contexts: tuple[str, ...],
+    plot: str | None,
+    whole: bool,
+    along: tuple[str, ...],
+    parts: int,
+    as_json: bool,
 ) -> None:
     """Print what a saved policy has learned.
 
@@ -36,5 +52,5 @@ def inspect(
     """
     from continuarm.cli.inspecting import inspected
 
-    found = inspected(file, contexts, None if whole else MOST, plot)
+    found = inspected(file, contexts, None if whole else MOST, plot, along or None, parts)
     click.echo(json.dumps(found.plain) if as_json else found.text)

@@ -10,13 +10,17 @@ from continuarm.checks import among
 from continuarm.drawing import check_path
 from continuarm.errors import InputError
 from continuarm.live.active_guards import coupled_in_words, spacing_in_words
+from continuarm.live.cells import Cell
 from continuarm.live.explaining import start_given
 from continuarm.live.explanation import Explanation
 from continuarm.live.policy import Policy, load
+from continuarm.plots.cells import cells_table
+from continuarm.plots.subject import others
 from continuarm.table import Table
-from continuarm.words import box_in_words, label_of, values_in_words
+from continuarm.words import box_in_words, label_of, plus_minus, values_in_words
 
 __all__ = ["Inspected", "inspected"]
+SURE = 2.0  # standard errors
 MOST_ALONG = 6  # contexts along which what was learned is drawn
 
 
@@ -28,39 +32,66 @@ class Inspected(NamedTuple):
 
 
 def inspected(
-    file: str, contexts: Sequence[str], most: int | None, plot: str | None = None
+    file: str,
+    contexts: Sequence[str],
+    most: int | None,
+    plot: str | None = None,
+    along: Sequence[str] | None = None,
+    cells: int = 4,
 ) -> Inspected:
-    """What the policy of a file has learned; the largest bins first, at most so many."""
+    """What the policy of a file has learned; the largest bins first, at most so many.
+
+    Of a policy that has only one bin, its cells: so many along each of these contexts.
+    """
     policy = load(file)
     if plot is not None:
         check_path(plot)
-    summary, bins = _summary(policy), _bins(policy)
-    shown = bins.rows if most is None else bins.rows[:most]
-    parts = [str(summary), f"{Table.of(bins.columns, shown)}"]
-    if len(shown) < len(bins.rows):
-        parts.append(f"and {len(bins.rows) - len(shown):,} more bins: --all")
+    if along is not None and not policy.has_one_bin:
+        raise InputError(f"--along is for a policy with one bin, but got {list(along)}")
+    explanation = policy.explain(_context(policy, contexts)) if contexts else None
+    at = None if explanation is None else explanation["context"]
+    summary = _summary(policy)
+    plain: dict[str, Any] = {"policy": dict(summary.rows)}
+    parts = [str(summary)]
+    if policy.has_one_bin:
+        parts.append(_cells_in_words(policy, policy.cells(along=along, parts=cells, at=at)))
+        plain["cells"] = cells_table(policy, along, at, parts=cells).dicts()
+    else:
+        bins = _bins(policy)
+        shown = bins.rows if most is None else bins.rows[:most]
+        parts.append(str(Table.of(bins.columns, shown)))
+        plain["bins"] = bins.dicts()
+        if len(shown) < len(bins.rows):
+            parts.append(f"and {len(bins.rows) - len(shown):,} more bins: --all")
     findings = policy.diagnose()
     parts.append(str(findings))
-    plain: dict[str, Any] = {"policy": dict(summary.rows), "bins": bins.dicts()}
     plain |= {"findings": findings.dicts(), "unchecked": findings.unchecked}
-    explanation = policy.explain(_context(policy, contexts)) if contexts else None
     if explanation is not None:
         parts.append(str(explanation))
         plain["explanation"] = dict(explanation)
     if plot is not None:
-        plain["figures"] = _drawn(policy, explanation, Path(plot))
+        plain["figures"] = _drawn(policy, explanation, Path(plot), along, cells)
         parts.append("\n".join(plain["figures"]))
     return Inspected("\n\n".join(parts), plain)
 
 
-def _drawn(policy: Policy, explanation: Explanation | None, path: Path) -> list[str]:
+def _drawn(
+    policy: Policy,
+    explanation: Explanation | None,
+    path: Path,
+    along: Sequence[str] | None,
+    parts: int,
+) -> list[str]:
     """Draw the figures that make sense; their files."""
     draws: dict[str, Callable[[Path], object]] = {}
     at = None if explanation is None else explanation["context"]
     for name in policy.context.names[:MOST_ALONG]:
-        along = "learned" if policy.context.dim == 1 else f"learned-{_in_a_file(name)}"
-        draws[along] = partial(policy.plot_learned, name, at)
-    draws["bins"] = lambda file: policy.plot_bins(at=at, path=file)
+        what = "learned" if policy.context.dim == 1 else f"learned-{_in_a_file(name)}"
+        draws[what] = partial(policy.plot_learned, name, at)
+    if policy.has_one_bin:
+        draws["cells"] = lambda file: policy.plot_cells(along, at, path=file, parts=parts)
+    else:
+        draws["bins"] = lambda file: policy.plot_bins(at=at, path=file)
     draws["history"] = policy.plot_history
     if explanation is not None or policy.context.dim == 0:
         draws["payoff"] = lambda file: policy.plot_payoff(at or (), path=file)
@@ -80,22 +111,22 @@ def _in_a_file(name: str) -> str:
 
 def _summary(policy: Policy) -> Table:
     """One line per fact."""
-    stats = policy.stats()
+    stats, one = policy.stats(), policy.has_one_bin
     rows: list[tuple[str, Any]] = [
         ("policy", policy.name),
         ("contexts", _ranges(policy.context) or "none"),
         ("decision", _ranges(policy.decision)),
-        ("payoffs in today's bins", sum(stats.payoffs_per_bin)),
+        ("payoffs learned" if one else "payoffs in today's bins", sum(stats.payoffs_per_bin)),
         ("decisions asked", stats.asked),
         ("told", stats.told),
         ("open", stats.open),
         ("expired", stats.expired),
         ("forgotten", stats.forgotten),
-        ("bins", stats.bins),
+        *([] if one else [("bins", stats.bins)]),
         ("mean payoff lately", stats.mean_payoff),
         ("paused", "yes" if policy.paused else "no"),
         ("frozen segments", "; ".join(_frozen(policy)) or "none"),
-        ("frozen bins", ", ".join(str(one.id) for one in policy.bins() if one.frozen) or "none"),
+        _frozen_bins(policy),
     ]
     rows += _guards(policy)
     if policy.share > 0.0:
@@ -107,6 +138,14 @@ def _frozen(policy: Policy) -> list[str]:
     """The segments that are frozen, the one that answers first before others."""
     segments = (segment for segment, _ in policy.life.segments)
     return [f"{one.in_words(policy.context)}, {one.since()}" for one in segments]
+
+
+def _frozen_bins(policy: Policy) -> tuple[str, str]:
+    """Which bins are frozen, by their numbers; of the only one, whether it is."""
+    frozen = [str(one.id) for one in policy.bins() if one.frozen]
+    if policy.has_one_bin:
+        return "frozen as a whole", "yes" if frozen else "no"
+    return "frozen bins", ", ".join(frozen) or "none"
 
 
 def _guards(policy: Policy) -> list[tuple[str, Any]]:
@@ -172,6 +211,37 @@ def _bins(policy: Policy) -> Table:
         for one in found
     ]
     return Table.of(("bin", "contexts", "payoffs", "best decision in its middle"), rows)
+
+
+def _cells_in_words(policy: Policy, cells: Sequence[Cell]) -> str:
+    """The cells as a table for people."""
+    rows = [
+        (
+            one.in_words(policy.context),
+            values_in_words(one.best, policy.decision),
+            _sure(one.expected, one.expected_error),
+            _sure(one.gain, one.gain_error, sign=True),
+            "yes" if one.is_shown() else "not yet",
+            "yes" if one.frozen else "",
+        )
+        for one in cells
+    ]
+    first = cells[0]
+    shown = [policy.context.names.index(name) for name in first.where]
+    held = others(policy.context, first.context, shown)
+    says = f"Other contexts are held at {held}." if held else ""
+    if any("\N{PLUS-MINUS SIGN}" in str(row) for row in rows):
+        says = f"{says} Each ± is two standard errors.".strip()
+    columns = ("contexts", "best decision in the middle", "expected", "more than today")
+    table = Table.of((*columns, "payoffs show it", "frozen"), rows)
+    return f"{table}\n\n{says}".strip()
+
+
+def _sure(value: float | None, error: float | None, *, sign: bool = False) -> str:
+    if value is None:
+        return ""
+    plus = "+" if sign else ""
+    return f"{value:{plus}.4g}" if error is None else plus_minus(value, SURE * error, sign=sign)
 
 
 def _context(policy: Policy, texts: Sequence[str]) -> Any:

@@ -400,13 +400,21 @@ class Model:
     def expected(self, context: Array, limits: Limits, ys: Array) -> Array | None:
         """What decisions `(n, dy)` of the unit cube are expected to pay for a context, and the
         standard errors of that, `(n, 2)`; None: nobody knows."""
+        return learner.expected(self.lcfg, *self._known_at(context, limits), ys)
+
+    def gains(self, context: Array, limits: Limits, ys: Array, start: Array) -> Array | None:
+        """The same of how much more they pay than `start`, with the errors of the difference."""
+        return learner.gains(self.lcfg, *self._known_at(context, limits), ys, start)
+
+    def _known_at(self, context: Array, limits: Limits) -> tuple[Array, Array]:
+        """The row that answers a context, and the context scaled to its bin."""
         low = self.setup.bounds[2 * self.dx : 2 * self.dx + self.dy]
         seen = np.zeros(2 * self.dx + 4 * self.dy)
         row, made, _ = self.view(context, limits, low, seen)
         lay_out: Any = space
         here = lay_out.py_func(self.room, *self.setup.shape.tolist())
         known = self.state.rows[row, HEAD:] if made else here.row
-        return learner.expected(self.lcfg, known.copy(), here.u.copy(), ys)
+        return known.copy(), here.u.copy()
 
     def _best(self, row: int, limits: Limits, start: Array) -> Array:
         """The best decision in the middle of a bin, in units."""

@@ -36,6 +36,7 @@ class Case(NamedTuple):
     frozen: bool  # its bin, or a segment
     max_move: Array | None  # from the reference
     segment: str = ""  # that is frozen, and since when; empty: a bin
+    one_bin: bool = False  # there is no other
 
     @property
     def is_ours(self) -> bool:
@@ -115,7 +116,8 @@ def _share(case: Case) -> Guard | None:
 
 
 def _frozen(case: Case) -> Guard | None:
-    says = "its bin answers with its best decision, and learns nothing"
+    whose = "the policy" if case.one_bin else "its bin"
+    says = f"{whose} answers with its best decision, and learns nothing"
     if case.segment:
         says = f"{case.segment}: it answers with the best decision known then, and learns nothing"
     return Guard("freeze", says, case.why in (WHILE_FROZEN, None)) if case.frozen else None

@@ -111,7 +111,8 @@ def _case(
         held = segment_of(found["segment"], policy.context)
         words = f"{held.in_words(policy.context)}, {held.since()}"
     set_by_all = policy.reach, policy.share, paused, frozen, policy.life.beginning.max_move, words
-    return Case(policy.decision, value, centre, why, near, request, *set_by_all)
+    one = policy.has_one_bin
+    return Case(policy.decision, value, centre, why, near, request, *set_by_all, one)
 
 
 def _then(policy: Shell, event: Asked, numbers: Array) -> dict[str, Any]:

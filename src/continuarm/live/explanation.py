@@ -47,7 +47,7 @@ REASONS = {
     EARLY: "Too few payoffs were known to say more: it was drawn evenly near what is done today",
     OWN_RULE: "It was what the policy's learner tries next around the best decision known",
     LIMITED: "It was the best decision known within the limits, which left nothing to learn",
-    WHILE_FROZEN: "It was the best decision known: its bin was frozen",
+    WHILE_FROZEN: "It was the best decision known: {whose} was frozen",
     SHARED: "It was what is done today, chosen by chance for the share that ours are compared to",
     WHILE_PAUSED: "It was what is done today, because the policy was paused",
 }
@@ -142,7 +142,8 @@ def _headline(known: Known) -> list[str]:
     if case.segment:
         lines.append(f"It was the best one known when its segment was frozen: {case.segment}.")
     elif case.why is not None:
-        lines.append(f"{REASONS[case.why]}.")
+        whose = "the policy" if case.one_bin else "its bin"
+        lines.append(f"{REASONS[case.why].format(whose=whose)}.")
     if case.segment and np.array_equal(case.value, case.centre):
         return lines
     verb, when = ("was", "known then") if known.then else ("is", "known now")
@@ -176,7 +177,11 @@ def _lines(found: dict[str, Any], known: Known) -> list[str]:
     where, has = box_in_words(found["low"], found["high"], known.context), "had" if then else "has"
     told, noun = found["payoffs"], "payoff" if found["payoffs"] == 1 else "payoffs"
     learned = "been told" if case.frozen and not case.segment else "learned"
-    lines.append(f"Its bin, {where}, {has} {learned} {told:,} {noun} of its own.")
+    if case.one_bin:
+        whole = f", from {where}" if known.context.dim else ""
+        lines.append(f"The policy {has} {learned} {told:,} {noun}{whole}.")
+    else:
+        lines.append(f"Its bin, {where}, {has} {learned} {told:,} {noun} of its own.")
     if "peak" in found:
         lines += _sureness(found, case)
     elif found.get("early"):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from continuarm import plots
 from continuarm.core.compiling import Array
+from continuarm.live.cells import PARTS, Cell, cells_of
 from continuarm.live.guarded import Guarded
 from continuarm.live.inputs import Context, Contexts
 from continuarm.plots.subject import Values
@@ -32,6 +33,30 @@ class Plotted(Guarded):
         limits = self._life.limits_within(None, None if own is None else own.at(point))
         ys = self.decision.to_unit(units)
         return self.gate.alone(self._life.model.expected, point, limits, ys)
+
+    def cells(
+        self,
+        *,
+        along: str | Sequence[str] | None = None,
+        parts: int = PARTS,
+        at: Values = None,
+    ) -> list[Cell]:
+        """What is known in equal parts of one or two contexts, each of which can be frozen.
+
+        Parameters
+        ----------
+        along : the names of one or two contexts; default the two along which the best decision
+            moves most.
+        parts : of each, at most 64.
+        at : where the others are held, by name for some or in order for all; default the middle.
+
+        >>> import continuarm as ca
+        >>> box = ca.Box([0], [24], names=["hour"])
+        >>> policy = ca.Policy(box, box, partition=ca.Grid(1), learner=ca.SmoothSurface())
+        >>> [cell.in_words(box) for cell in policy.cells(parts=3)]
+        ['hour 0 to 8', 'hour 8 to 16', 'hour 16 to 24']
+        """
+        return list(cells_of(self, along, parts, at))
 
     def history(self) -> Table:
         """What was paid over time, ours and the incumbent's, in at most 64 rows each."""
@@ -64,21 +89,46 @@ class Plotted(Guarded):
         self,
         dimensions: str | Sequence[str] | None = None,
         at: Values = None,
-        colour: str = "visits",
+        colour: str | None = None,
         path: str | Path | None = None,
     ) -> "Figure":
         """Draw the bins: a strip along one context, a map along two.
+
+        A policy that has only one bin is drawn by `plot_cells`, unless the colour is `"visits"`.
 
         Parameters
         ----------
         dimensions : the names of one or two contexts; default the first two.
         at : where the others are held, by name for some or in order for all; default the middle.
-        colour : `"visits"`, `"payoff"` (expected of a bin's best decision), or the name of a
-            coordinate of the best decision.
+        colour : `"visits"`, the default where there are several bins; `"payoff"` (expected of a
+            bin's best decision); or the name of a coordinate of the best decision.
         path : the file to write the figure to.
         """
         me: Any = self
-        return plots.plot_bins(me, dimensions, at, colour, path)
+        if self.has_one_bin and colour != plots.VISITS:
+            return plots.plot_cells(me, dimensions, at, colour, path)
+        return plots.plot_bins(me, dimensions, at, colour or plots.VISITS, path)
+
+    def plot_cells(
+        self,
+        along: str | Sequence[str] | None = None,
+        at: Values = None,
+        colour: str | None = None,
+        path: str | Path | None = None,
+        *,
+        parts: int = PARTS,
+    ) -> "Figure":
+        """Draw the cells: a strip along one context, a map along two.
+
+        Parameters
+        ----------
+        along, at, parts : as in `cells`.
+        colour : the name of a coordinate of the best decision, the first by default; `"payoff"`
+            (expected of the best decision), or `"gain"` (how much more that is than today).
+        path : the file to write the figure to.
+        """
+        me: Any = self
+        return plots.plot_cells(me, along, at, colour, path, parts=parts)
 
     def plot_payoff(
         self,

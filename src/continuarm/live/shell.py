@@ -16,6 +16,7 @@ from continuarm import checks
 from continuarm.box import Box
 from continuarm.core import compiling
 from continuarm.core.compiling import Array
+from continuarm.core.partitions import protocol as partition
 from continuarm.errors import (
     AlreadyToldError,
     ContinuarmError,
@@ -123,6 +124,11 @@ class Shell:
     def share(self) -> float:
         """Of decisions, how many are the incumbent's, to compare with."""
         return self._life.beginning.share
+
+    @property
+    def has_one_bin(self) -> bool:
+        """Whether it can never have more than one bin: `cells` show more of it than `bins`."""
+        return self.context.dim == 0 or partition.single(self._life.model.pcfg)
 
     @property
     def open_decisions(self) -> int:

@@ -8,13 +8,13 @@ import numpy as np
 
 from continuarm.core.compiling import Array
 from continuarm.errors import InputError
-from continuarm.plots.canvas import MUTED, SET_BY, begun, finished, says_of
+from continuarm.plots.canvas import MUTED, begun, finished
+from continuarm.plots.maps import Area, draw_map, frame_map
 from continuarm.plots.subject import (
     Subject,
     Values,
     dimension,
     filled,
-    name_axis,
     names_of,
     others,
     set_by,
@@ -109,20 +109,11 @@ def plot_bins(
     axes = figure.subplots()
     if not table.rows:
         axes.text(0.5, 0.5, "no bin was visited here yet", **MIDDLE, transform=axes.transAxes)
-    _draw(figure, axes, table, len(shown), _meaning(colour))
-    if shown:
-        axes.set_xlim(context.low[shown[0]], context.high[shown[0]])
-        name_axis(axes.xaxis, context, shown[0], 60)
-    else:
-        axes.set_xlim(0.0, 1.0)
-        axes.set_xticks([])
-        axes.set_xlabel("no context: one bin for all")
-    if flat:
-        axes.set_yticks([])
-        axes.set_ylim(0.0, 1.0)
-    else:
-        axes.set_ylim(context.low[shown[1]], context.high[shown[1]])
-        name_axis(axes.yaxis, context, shown[1], 40)
+    areas = [
+        Area(row[1:-2], row[-1], str(row[0]), tuple(row[-2].split(", "))) for row in table.rows
+    ]
+    draw_map(figure, axes, areas, _meaning(colour), FEW)
+    frame_map(axes, context, shown, "no context: one bin for all")
     held = others(context, filled(context, at, context.centre), shown)
     counted = "1 bin" if len(table.rows) == 1 else f"{len(table.rows):,} bins"
     white = "; white: not visited yet" if _covered(policy, table, shown) < 1.0 - 1e-9 else ""
@@ -146,56 +137,3 @@ def _covered(policy: Subject, table: Table, shown: Sequence[int]) -> float:
 def _meaning(colour: str) -> str:
     known = {VISITS: "payoffs learned", PAYOFF: "payoff expected of its best decision"}
     return known.get(colour, f"best {colour}, in the middle of the bin")
-
-
-def _draw(figure: "Figure", axes: Any, table: Table, shown: int, meaning: str) -> None:
-    from matplotlib import colormaps
-    from matplotlib.collections import PolyCollection
-
-    corners, values = [], []
-    for _, *edges, _, value in table.rows:
-        left, right = edges[:2] if shown else (0.0, 1.0)
-        low, high = edges[2:4] if shown > 1 else (0.0, 1.0)
-        corners.append([(left, low), (right, low), (right, high), (left, high)])
-        values.append(np.nan if value is None else float(value))
-    colours = colormaps["viridis"].with_extremes(bad="0.8")  # grey: nobody knows
-    boxes = PolyCollection(corners, array=np.array(values), cmap=colours, edgecolor="white")
-    axes.add_collection(boxes)
-    _hatch(figure, axes, corners, [str(row[-2]).split(", ") for row in table.rows])
-    if np.isfinite(values).any():
-        if np.nanmin(values) == np.nanmax(values):  # one colour, and a scale around it
-            half = 0.5 * abs(np.nanmin(values)) or 0.5
-            boxes.set_clim(np.nanmin(values) - half, np.nanmin(values) + half)
-        bar = figure.colorbar(boxes, ax=axes, location="bottom" if shown < 2 else "right")
-        bar.set_label(wrapped(meaning, 40))
-    if 0 < len(corners) <= FEW:
-        middle, span = np.nanmean(boxes.get_clim()), np.ptp(boxes.get_clim()) or 1.0
-        for box, (number, *_), value in zip(corners, table.rows, values, strict=True):
-            (left, low), (right, high) = box[0], box[2]
-            bright = value > middle + 0.1 * span or not np.isfinite(value)
-            axes.text(
-                0.5 * (left + right),
-                0.5 * (low + high),
-                str(number),
-                ha="center",
-                va="center",
-                fontsize=8,
-                color="black" if bright else "white",
-                clip_on=True,
-            )
-
-
-def _hatch(figure: "Figure", axes: Any, corners: list[Any], guards: list[list[str]]) -> None:
-    """Hatch the bins whose best decision a guard has set, each guard in its own way."""
-    from matplotlib.collections import PolyCollection
-    from matplotlib.patches import Patch
-
-    marks = []
-    for guard, (_, hatch) in SET_BY.items():
-        held = [box for box, names in zip(corners, guards, strict=True) if guard in names]
-        if held:
-            look: dict[str, Any] = {"facecolor": "none", "edgecolor": "0.7", "hatch": hatch}
-            axes.add_collection(PolyCollection(held, linewidth=0, **look))
-            marks.append(Patch(label=says_of(guard), **look))
-    if marks:
-        figure.legend(handles=marks, loc="outside upper right", ncols=3, frameon=False, fontsize=9)

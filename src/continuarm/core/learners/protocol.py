@@ -117,6 +117,9 @@ class Learner:
     explain: Callable[[Any, Array, Request, Array], dict[str, Any]] = _explain_nothing
     view: Callable[[Any, Array, Request, Array, Array, Array], int] = _view_nothing
     expected: Callable[[Any, Array, Array, Array], Array | None] = lambda cfg, row, u, ys: None
+    gains: Callable[[Any, Array, Array, Array, Array], Array | None] = (
+        lambda cfg, row, u, ys, start: None
+    )
     examine: Callable[[Any, Array, Request, Array], dict[str, Any]] = _explain_nothing
     rule: Callable[[Any, Array], dict[str, Any] | None] = lambda cfg, row: None
     unvisited: Callable[[Any], dict[str, Any]] = lambda cfg: AS_INCUMBENT
@@ -276,6 +279,13 @@ def expected(cfg: Any, row: Array, u: Array, ys: Array) -> Array | None:
     None: too little is known, or the learner does not know it.
     """
     return code(cfg).expected(cfg, row, u, ys)
+
+
+def gains(cfg: Any, row: Array, u: Array, ys: Array, start: Array) -> Array | None:
+    """By how much more decisions `(n, dy)` are expected to pay than `start`, and the standard
+    errors of that, `(n, 2)`; None as with `expected`.
+    """
+    return code(cfg).gains(cfg, row, u, ys, start)
 
 
 def examine(cfg: Any, row: Array, request: Request, centre: Array) -> dict[str, Any]:

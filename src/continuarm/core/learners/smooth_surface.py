@@ -261,18 +261,37 @@ def expected(cfg: SmoothSurfaceConfig, row: Array, u: Array, ys: Array) -> Array
     """What decisions `(n, dy)` are expected to pay, and its standard error, `(n, 2)`."""
     if is_early(cfg, row):
         return None
-    lead = int(row[RUNG])
-    end, noise = int(layout.end_of(row, lead)), noise_of(row, lead)
-    r, d = (part[..., :end][:end] for part in dense(cfg, row))
+    found = _fitted(cfg, row, _columns(cfg, row, u, ys))
+    found[:, 0] += row[REFERENCE]
+    return found
+
+
+def gains(cfg: SmoothSurfaceConfig, row: Array, u: Array, ys: Array, start: Array) -> Array | None:
+    """By how much more decisions pay than `start`: levels cancel, and so do their errors."""
+    if is_early(cfg, row):
+        return None
+    return _fitted(cfg, row, _columns(cfg, row, u, ys) - _columns(cfg, row, u, start[None, :]))
+
+
+def _columns(cfg: SmoothSurfaceConfig, row: Array, u: Array, ys: Array) -> Array:
+    """The columns of the rung that decides, for decisions `(n, dy)` in a context."""
     functions, powers = np.empty(cfg.functions), np.empty(cfg.dx * (cfg.degree + 1))
     fill_functions(cfg, u, powers, functions)
-    columns, features = np.empty((len(ys), end)), np.empty(cfg.features)
+    columns = np.empty((len(ys), int(layout.end_of(row, int(row[RUNG])))))
+    features = np.empty(cfg.features)
     for y, out in zip(ys, columns, strict=True):
         fill_features(cfg, y, features)
         fill_columns(row, functions, features, 1.0, out)
+    return columns
+
+
+def _fitted(cfg: SmoothSurfaceConfig, row: Array, columns: Array) -> Array:
+    """θ·c of each row c of the columns, and the standard errors s√w |R⁻ᵀc|, `(n, 2)`."""
+    end, noise = columns.shape[1], noise_of(row, int(row[RUNG]))
+    r, d = (part[..., :end][:end] for part in dense(cfg, row))
     spread = np.linalg.solve(r.T, columns.T)
     errors = np.sqrt(row[WEIGHT] * noise * (spread**2).sum(axis=0))
-    return np.column_stack([row[REFERENCE] + columns @ np.linalg.solve(r, d), errors])
+    return np.column_stack([columns @ np.linalg.solve(r, d), errors])
 
 
 def fits(cfg: SmoothSurfaceConfig, read: Read) -> bool:

@@ -151,4 +151,8 @@ def fits(cfg: GridConfig, nodes: Array, heads: Array, busy: list[int]) -> bool:
     return all(_slot(cfg, nodes, node[CELL:]) == k for k, node in zip(places, made, strict=True))
 
 
+def single(cfg: GridConfig) -> bool:
+    return cfg.bins == 1
+
+
 register(GridConfig, Partition.of(globals()))

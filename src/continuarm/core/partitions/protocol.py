@@ -65,6 +65,7 @@ class Partition:
     rows_at_once: Callable[[Any], int] = lambda cfg: 1
     fits: Callable[[Any, Array, Array, list[int]], bool] = lambda cfg, nodes, heads, busy: True
     unmade: Callable[[Any, Array], list[int]] = lambda cfg, nodes: []
+    single: Callable[[Any], bool] = lambda cfg: False
     by_evidence: bool = False
 
     @classmethod
@@ -127,6 +128,11 @@ def is_bin(cfg: Any, nodes: Array, rows: Array, row: int) -> bool:
 def by_evidence(cfg: Any) -> bool:
     """Whether it splits by evidence, and so needs a learner with `challenge`."""
     return code(cfg).by_evidence
+
+
+def single(cfg: Any) -> bool:
+    """Whether it can never have more than one bin."""
+    return code(cfg).single(cfg)
 
 
 def fits(cfg: Any, nodes: Array, heads: Array, busy: list[int]) -> bool:
