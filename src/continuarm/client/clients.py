@@ -13,6 +13,7 @@ from continuarm.client.plain import plain_of, rows_of
 from continuarm.client.trying import Servers, Tries, answer_of, headers_of, httpx
 from continuarm.core.compiling import Array
 from continuarm.errors import ContinuarmError, SegmentConflictError, UnavailableError
+from continuarm.live.cells import PARTS, Cell
 from continuarm.live.decision import Bin, Decision, Decisions
 from continuarm.live.segments import Segment, Where
 
@@ -153,6 +154,23 @@ class Client:
         if self._talk.has_no_names(plain):
             self._know()
         return self.call(self._talk.explain(plain))
+
+    def cells(
+        self, *, along: str | Sequence[str] | None = None, parts: int = PARTS, at: Any = None
+    ) -> list[Cell]:
+        """What is known in equal parts of one or two contexts, each of which can be frozen.
+
+        Parameters
+        ----------
+        along : the names of one or two contexts; default the two along which the best decision
+            moves most.
+        parts : of each, at most 32.
+        at : where the others are held, by name for some or in order for all; default the middle.
+        """
+        plain = None if at is None else plain_of(at, "context")
+        if self._talk.has_no_names(plain):
+            self._know()
+        return self._talk.all_cells(self.call(self._talk.cells(along, parts, plain)))
 
     def pause(self) -> None:
         """Let every decision be the incumbent's, for everybody, until `resume`."""

@@ -22,6 +22,7 @@ from continuarm.client.plain import (
 )
 from continuarm.core.compiling import Array
 from continuarm.ledger.entries import id_of, number_of, text_of
+from continuarm.live.cells import Cell
 from continuarm.live.decision import Bin, Decision, Decisions
 from continuarm.live.segments import Between, Segment
 
@@ -29,6 +30,7 @@ __all__ = ["AWAY", "Call", "Talk", "refused"]
 
 AWAY = {429, 502, 503, 504}  # statuses of a service that may answer later
 AT_ONCE = 1000  # in a batch
+AS_SAID = ("expected", "expected_error", "gain", "gain_error", "frozen")  # of a cell
 BY_WORD: dict[str, type[errors.ContinuarmError]] = {
     "closed-before": errors.AlreadyToldError,
     "expired": errors.ExpiredDecisionError,
@@ -167,6 +169,28 @@ class Talk:
             context = dict(zip(self._context, context, strict=True))
         return {name: repr(number) for name, number in context.items()}
 
+    def cells(self, along: Any, parts: int, at: Plain | None) -> Call:
+        """What is known in parts of one or two contexts."""
+        names = [] if along is None else [along] if isinstance(along, str) else list(along)
+        query: dict[str, Any] = {} if at is None else dict(self._query(at))
+        return Call("GET", f"{self._here}/cells", query=query | {"along": names, "parts": parts})
+
+    @staticmethod
+    def all_cells(answer: dict[str, Any]) -> list[Cell]:
+        """The cells of an answer."""
+        return [
+            Cell(
+                where={name: Between(*ends) for name, ends in one["segment"].items()},
+                context=_array(one["context"]),
+                best=_array(one["best"]),
+                today=_array(one["today"]),
+                peak=None if one["peak"] is None else list(one["peak"].values()),
+                peak_error=None if one["error"] is None else list(one["error"].values()),
+                **{name: one[name] for name in AS_SAID},
+            )
+            for one in answer["cells"]
+        ]
+
     def steer(self, verb: str) -> Call:
         """Pause, or resume."""
         return self._post(verb)
@@ -251,3 +275,7 @@ def _paid(decision: Decision | int | str, payoff: float, value: Plain | None) ->
 
 def _id(decision: Decision | int | str) -> int:
     return number_of(decision.id if isinstance(decision, Decision) else decision)
+
+
+def _array(named: dict[str, float]) -> Array:
+    return np.array(list(named.values()), np.float64)

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from continuarm.errors import UnknownDecisionError
 from continuarm.ledger.entries import event_of
+from continuarm.live.cells import PARTS, columns_of
 from continuarm.live.events import Asked
 from continuarm.plots.subject import dimension, filled
 from continuarm.service import seen, shown
@@ -25,6 +26,7 @@ from continuarm.service.walking import Walks
 __all__ = ["Looking"]
 
 MOST_BINS = 2000  # in one answer
+MOST_PARTS = 32  # of a context: a thousand cells take seconds
 POINTS, MOST_POINTS = 49, 289  # of a curve
 
 
@@ -47,6 +49,8 @@ class Looking:
                       None, m.Diagnosis, (404,), self.diagnosis, "read"),
             Operation("GET", f"{one}/bins", "Its bins, and what each has learned", None, m.Bins,
                       wrong, self.bins, "read", ("after", "most")),
+            Operation("GET", f"{one}/cells", "What is known in parts of one or two contexts", None,
+                      m.Cells, wrong, self.cells, "read", ("along[]", "parts", "context")),
             Operation("GET", f"{one}/history", "Mean payoffs over time, ours and the incumbent's",
                       None, m.HistorySays, (404,), self.history, "read"),
             Operation("GET", f"{one}/curve", "The learned decision along a context", None, m.Curve,
@@ -90,6 +94,22 @@ class Looking:
         return await self._reads.long(
             request, lambda read: answered(self._walks.page(read, running, after, most))
         )
+
+    async def cells(self, request: HttpRequest, body: None) -> Response:
+        """What is known in parts of one or two contexts."""
+        running = await self._experiments.running(request)
+        along, given = request.query_params.getlist("along"), numbers_of(request, "along", "parts")
+        parts = whole_of(request, "parts", PARTS, MOST_PARTS)
+        with about("along"):
+            if along:
+                columns_of(running.context, along)
+
+        def work(read: Read) -> Response:
+            return answered(seen.cells_seen(read.policy(running), along, parts, given))
+
+        with about("context"):
+            filled(running.context, given, running.context.centre)  # what is wrong is said at once
+            return await self._reads.long(request, work)
 
     async def history(self, request: HttpRequest, body: None) -> Response:
         """What was paid over time."""

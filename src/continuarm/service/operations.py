@@ -19,7 +19,8 @@ class Operation(NamedTuple):
     gives : the type of the answer, or those of an answer to one and to several.
     statuses : those of refusals, beside those that every request may meet.
     scope : that a token needs for it.
-    query : what the query may say; `"context"` is the context by name.
+    query : what the query may say; `"context"` is the context by name, `"along[]"` one or two
+        times `along`.
     """
 
     method: str
@@ -51,7 +52,9 @@ QUERY: dict[str, dict[str, Any]] = {
     "after": WHOLE,
     "most": WHOLE | {"minimum": 1},
     "points": WHOLE | {"minimum": 1},
+    "parts": WHOLE | {"minimum": 1},
     "along": NAME,
+    "along[]": {"type": "array", "items": NAME, "maxItems": 2},
     "over": NAME,
     "context": {"type": "object", "additionalProperties": {"type": "number"}},
 }
@@ -92,7 +95,7 @@ def _described(op: Operation, schema_of: dict[type, Any]) -> dict[str, Any]:
         answers[str(status)] = _content(REFUSED[status], schema_of[messages.Refusal])
     found: dict[str, Any] = {"summary": op.summary, "responses": answers, "x-scope": op.scope}
     parameters = [_in_path(word) for word in re.findall(r"{(\w+)}", op.path)]
-    parameters += [{"name": word, "in": "query", "schema": QUERY[word]} for word in op.query]
+    parameters += [_in_query(word) for word in op.query]
     if parameters:
         found["parameters"] = parameters
     if op.takes is not None:
@@ -108,6 +111,10 @@ def _given(op: Operation) -> tuple[type, ...]:
 def _in_path(word: str) -> dict[str, Any]:
     text = {"type": "string", "minLength": 1, "maxLength": 100}
     return {"name": word, "in": "path", "required": True, "schema": text}
+
+
+def _in_query(word: str) -> dict[str, Any]:
+    return {"name": word.removesuffix("[]"), "in": "query", "schema": QUERY[word]}
 
 
 def _content(description: str, schema: Any) -> dict[str, Any]:

@@ -70,6 +70,7 @@ class Said:
             health=checked.health,
             events=found.head,
             bins=checked.bins,
+            one_bin=policy.has_one_bin,
             counts=_counts(running),
             payoff=seen.trend_of(
                 policy, settings.get("payoff", {}), self._beginnings.of(running, found.begins)

@@ -11,6 +11,7 @@ import numpy as np
 from continuarm.box import Box
 from continuarm.core import numbered_bins
 from continuarm.ledger.entries import text_of
+from continuarm.live.cells import Cell
 from continuarm.live.decision import Bin
 from continuarm.live.diagnosis.findings import Findings
 from continuarm.live.policy import Policy
@@ -27,6 +28,7 @@ __all__ = [
     "bin_seen",
     "box_seen",
     "by_name",
+    "cells_seen",
     "curve_seen",
     "diagnosis_seen",
     "frozen_seen",
@@ -161,6 +163,34 @@ def bin_seen(policy: Policy, one: Bin) -> shown.BinSays:
         expected=mean,
         expected_error=spread,
         tried=None if edges is None else dict(zip(names, map(tuple, edges), strict=True)),
+    )
+
+
+def cells_seen(policy: Policy, along: list[str], parts: int, at: dict[str, float]) -> shown.Cells:
+    """What is known in parts of one or two contexts."""
+    cells = policy.cells(along=along or None, parts=parts, at=at)
+    names = list(cells[0].where)
+    middle = by_name(policy.context, cells[0].context)
+    held = {name: value for name, value in middle.items() if name not in names}
+    return shown.Cells(names, held, [_cell_seen(policy, one) for one in cells])
+
+
+def _cell_seen(policy: Policy, one: Cell) -> shown.CellSays:
+    decision, errors = policy.decision, None
+    if one.peak_error is not None:
+        errors = dict(zip(decision.names, one.peak_error, strict=True))
+    return shown.CellSays(
+        segment={name: (rule.low, rule.high) for name, rule in one.where.items()},
+        context=by_name(policy.context, one.context),
+        best=by_name(decision, one.best),
+        today=by_name(decision, one.today),
+        expected=one.expected,
+        expected_error=one.expected_error,
+        gain=one.gain,
+        gain_error=one.gain_error,
+        peak=None if one.peak is None else by_name(decision, one.peak),
+        error=errors,
+        frozen=one.frozen,
     )
 
 

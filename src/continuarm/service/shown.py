@@ -7,6 +7,7 @@ from msgspec import Struct
 __all__ = [
     "BinSays",
     "Bins",
+    "Cells",
     "Curve",
     "Diagnosis",
     "ExperimentSays",
@@ -151,6 +152,7 @@ class ExperimentSays(Struct):
 
     policy : its name if it has one, else its parts.
     health : the worst level of its diagnosis, which is made at most once a second.
+    one_bin : whether it never has more bins, so that cells show more of it.
     uplift : None where no share of decisions is the incumbent's.
     """
 
@@ -162,6 +164,7 @@ class ExperimentSays(Struct):
     health: Health
     events: int
     bins: int
+    one_bin: bool
     counts: Counts
     payoff: Trend
     uplift: UpliftSays | None
@@ -243,6 +246,38 @@ class Bins(Struct):
     bins: list[BinSays]
     count: int
     next: int | None
+
+
+class CellSays(Struct):
+    """A part of the contexts, and what is known in its middle; `freeze` takes its segment.
+
+    best, today : the best decision known there, and what the incumbent does.
+    expected, gain : the payoff of `best`, and by how much more that is than of `today`, with
+        their standard errors; None: not known.
+    peak, error : where payoffs put the best decision, and its standard errors; an error is None
+        where they do not show it yet.
+    frozen : whether its middle is frozen.
+    """
+
+    segment: dict[str, tuple[float, float]]
+    context: Numbers
+    best: Numbers
+    today: Numbers
+    expected: float | None
+    expected_error: float | None
+    gain: float | None
+    gain_error: float | None
+    peak: Numbers | None
+    error: dict[str, float | None] | None
+    frozen: bool
+
+
+class Cells(Struct):
+    """Equal parts of one or two contexts, along the last one first; held: where others are."""
+
+    along: list[str]
+    held: Numbers
+    cells: list[CellSays]
 
 
 class BucketSays(Struct):
