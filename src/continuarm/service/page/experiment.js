@@ -4,6 +4,7 @@ import { about, count, countsOf, healthOf, meansOf, payoffOf, pill, sidesOf, upl
 import { experiment, response, send, until } from "./api.js";
 import { showAsk } from "./ask.js";
 import { showBins } from "./bins.js";
+import { showCells } from "./cells.js";
 import { confirmed, h, refuse, say } from "./dom.js";
 import { frozenOf, openFreeze } from "./freeze.js";
 import { showFindings } from "./findings.js";
@@ -11,8 +12,9 @@ import { showLearned } from "./learned.js";
 import { Live } from "./live.js";
 import { showNow } from "./now.js";
 
-const VIEWS = [["", "Now", showNow], ["bins", "Bins", showBins], ["learned", "What it learned", showLearned],
-  ["ask", "What would it decide?", showAsk], ["findings", "Findings", showFindings]];
+const BINS = ["bins", "Bins", showBins], CELLS = ["bins", "Segments", showCells];
+const viewsOf = ({ one_bin, context }) => [["", "Now", showNow], one_bin && context.names.length ? CELLS : BINS,
+  ["learned", "What it learned", showLearned], ["ask", "What would it decide?", showAsk], ["findings", "Findings", showFindings]];
 
 const SELDOM = 10_000; // milliseconds: what no event says, such as an archived experiment, is seen, too
 
@@ -37,22 +39,23 @@ export async function showExperiment(room, signal, name, rest) {
   known.live.follow(refresh, 2000);
   const again = setInterval(() => document.hidden || refresh().catch(() => {}), SELDOM);
   signal.addEventListener("abort", () => clearInterval(again));
-  const inside = h("div.inside");
+  known.refresh = refresh;
+  const inside = h("div.inside"), views = viewsOf(found);
   room.replaceChildren(h("div.heading", h("h1", name), state, h("span.note", found.policy), actions), numbers,
-    tabs(name, part), inside);
-  const [, , show] = VIEWS.find(([word]) => word === part) ?? VIEWS[0];
+    tabs(name, part, views), inside);
+  const [, , show] = views.find(([word]) => word === part) ?? views[0];
   known.live.begin(found.events);
   await show(inside, known);
 }
 
-function tabs(name, part) {
+function tabs(name, part, views) {
   const base = `#/experiments/${encodeURIComponent(name)}`;
-  return h("nav.tabs", { "aria-label": "Views of this experiment" }, VIEWS.map(([word, text]) =>
+  return h("nav.tabs", { "aria-label": "Views of this experiment" }, views.map(([word, text]) =>
     h("a", { href: word ? `${base}/${word}` : base, "aria-current": word === part ? "page" : null }, text)));
 }
 
 function fillNumbers(room, found) {
-  const shown = [...countsOf(found), ["Bins", count(found.bins)], [`Mean ${payoffOf(found).name} lately`, ...meansOf(found)],
+  const shown = [...countsOf(found), ...(found.one_bin ? [] : [["Bins", count(found.bins)]]), [`Mean ${payoffOf(found).name} lately`, ...meansOf(found)],
     ["Against the incumbent", ...upliftOf(found)]];
   room.replaceChildren(...shown.map(([what, value, aside]) => h("div", h("dt", what), h("dd", value),
     aside ? h("dd.aside", aside) : null)));

@@ -9,18 +9,24 @@ const MEANS = "They will be answered as now until they are unfrozen. Payoffs tha
 /** How many segments and bins are frozen. */
 export const frozenOf = ({ frozen: { segments, bins } }) => segments.length + bins.length;
 
-/** refresh: asks what the experiment is now, and puts it into `known.found`. */
-export function openFreeze(known, refresh) {
+/**
+ * refresh: asks what the experiment is now, and puts it into `known.found`.
+ * segment: what the form is filled with; closed: called at the end.
+ */
+export function openFreeze(known, refresh, { segment: filled, closed } = {}) {
   const { name, context } = known;
   const title = fresh("title");
   const error = h("p.error", { role: "alert", hidden: true });
   const listing = h("div");
-  const sides = context.map(between);
+  const sides = context.map((side) => between(side, filled?.[side.name]));
   const form = h("form", { novalidate: true }, h("h2", "Freeze contexts"),
     h("p.note", `From where to where, both included; what is left empty may be anything. ${MEANS}`),
     sides.map((side) => side.element), error,
     h("div.row", h("button.primary", "Freeze"), h("button", { type: "button", onclick: () => dialog.close() }, "Close")));
-  const dialog = h("dialog", { "aria-labelledby": title, onclose: () => dialog.remove() },
+  const dialog = h("dialog", { "aria-labelledby": title, onclose: () => {
+    dialog.remove();
+    closed?.();
+  } },
     h("h2", { id: title, tabindex: "-1", autofocus: true }, "What is frozen"), listing, form);
 
   const seen = (wanted) => until(async () => { await refresh(); return wanted(known.found.frozen); });
@@ -84,11 +90,11 @@ function frozen({ segments, bins }, thaw) {
 }
 
 /** From where to where of one context: two fields and what is wrong with them. */
-function between({ name, label, low, high, text }) {
+function between({ name, label, low, high, text }, filled) {
   const [from, to, wrong, hint] = [fresh("from"), fresh("to"), fresh("wrong"), fresh("range")];
-  const input = (id, word) => h("input", { id, inputmode: "decimal", autocomplete: "off",
+  const input = (id, word, k) => h("input", { id, inputmode: "decimal", autocomplete: "off", value: filled?.[k],
     "aria-label": `${label}: ${word}`, "aria-describedby": `${hint} ${wrong}` });
-  const inputs = [input(from, "lowest"), input(to, "highest")];
+  const inputs = [input(from, "lowest", 0), input(to, "highest", 1)];
   const said = h("span.error", { id: wrong });
   const typed = () => inputs.map((one) => one.value.trim());
   return {

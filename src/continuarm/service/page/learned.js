@@ -42,7 +42,8 @@ export async function showLearned(room, known) {
   known.live.follow(draw, 10_000);
 }
 
-function slider(side, state, changed) {
+/** A slider that holds one context; `changed` is called when it rests. */
+export function slider(side, state, changed) {
   const id = fresh("held");
   const shown = h("output", { for: id }, side.text(state.held[side.index]));
   let waiting;

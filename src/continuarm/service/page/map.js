@@ -11,9 +11,9 @@ const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowD
 /**
  * bins: those that are shown, with low, high, frozen; value: (bin) => number or null.
  * axes: one or two {index, label, low, high} of the context; none: one bin for all.
- * words: (bin) => what is said of it; chosen: (bin) => called when it is. focused: who was there stays.
+ * noun: what they are, if not bins. words: (bin) => what is said of it; chosen: (bin) => called when it is. focused: who was there stays.
  */
-export function binMap({ bins, axes, value, counts, words, chosen, selected, focused }) {
+export function binMap({ bins, axes, value, counts, words, chosen, selected, focused, noun = "bins" }) {
   const flat = axes.length < 2;
   const height = flat ? 150 : 400;
   const values = bins.map(value);
@@ -34,9 +34,9 @@ export function binMap({ bins, axes, value, counts, words, chosen, selected, foc
     above = canvas(width, height);
     Object.assign(above.canvas, { tabIndex: 0 });
     above.canvas.setAttribute("role", "application");
-    above.canvas.setAttribute("aria-roledescription", "map of bins");
+    above.canvas.setAttribute("aria-roledescription", `map of ${noun}`);
     above.canvas.setAttribute("aria-label",
-      `${bins.length} bins; arrow keys move, Enter chooses. All are in the table below.`);
+      `${bins.length} ${noun}; arrow keys move, Enter chooses. All are in the table below.`);
     paint(ground, state.boxes, bins, fills, frame);
     drawAxes(ground, axes, toX, toY, frame);
     listen(above.canvas);
@@ -211,8 +211,8 @@ function neighbour(boxes, from, [right, up]) {
 }
 
 /** What the colours mean. */
-export function colourBar(shades, meaning, text) {
-  if (!shades) return h("p.note", `${meaning}: not known of any bin yet`);
+export function colourBar(shades, meaning, text, noun = "bin") {
+  if (!shades) return h("p.note", `${meaning}: not known of any ${noun} yet`);
   const bar = h("canvas.bar", { width: 256, height: 10, role: "img",
     "aria-label": `${meaning}, from ${text(shades.low)} to ${text(shades.high)}` });
   const context = bar.getContext("2d");
