@@ -26,7 +26,6 @@ import numpy as np
 import continuarm as ca
 from benchmarks.damage import GUARDED, POLICIES, Parts, damaged, put_together, saved_parts
 from benchmarks.pauses import compile_table, pause_table
-from continuarm.core.learners.smooth_surface import SmoothSurfaceConfig
 from continuarm.core.state import ROWS_USED
 from continuarm.errors import ContinuarmError, InputError, SavedFileError
 from continuarm.live import saved_file
@@ -89,8 +88,7 @@ def use(policy: ca.Policy, path: Path) -> None:
     str(policy.diagnose())
     if policy.share > 0.0:
         str(policy.uplift())
-    if not isinstance(policy.life.model.lcfg, SmoothSurfaceConfig):  # that no reader follows
-        _look(policy, Reader(policy.export()).decide(policy.context.centre.tolist()))
+    _look(policy, Reader(policy.export()).decide(policy.context.centre.tolist()))
     policy.save(path)
     again = ca.load(path)
     again.forget_all()

@@ -372,8 +372,8 @@ def test_the_reader_refuses_what_it_cannot_know() -> None:
     for wrong in ("", "[]", "{}", text.replace("continuarm table", "menu")):
         with pytest.raises(ValueError, match="a table written by `export` is needed"):
             Reader(wrong)
-    for version in (1, 4):
-        with pytest.raises(ValueError, match=f"version must be 2 or 3, .* but got {version}"):
+    for version in (1, 5):
+        with pytest.raises(ValueError, match=f"version must be 2, 3 or 4, .* but got {version}"):
             Reader(text.replace('"version": 2', f'"version": {version}'))
     reader = Reader(text)
     for context, message in (

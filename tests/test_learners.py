@@ -21,6 +21,7 @@ from continuarm.core.request import (
     Request,
     clip_into,
 )
+from continuarm.testing.tables import check_table
 
 CONTEXT_FREE = ca.Box.unit(0)
 
@@ -285,3 +286,14 @@ def test_late_observations_that_stand_alone_go_to_the_bin_of_their_context(grid:
     policy.tell(late, 1.0)
     changed = [k for k, v in ((tuple(b.low), b.told) for b in policy.bins()) if told.get(k) != v]
     assert changed == [(0.75,)]
+
+
+def test_a_learner_that_exports_another_decision_breaks_its_contract() -> None:
+    """A table without `rule` says that one decision is best in the whole bin."""
+    policy = sampling_policy(True, rng=0)
+    check_table(policy)
+    for x in np.linspace(0.0, 1.0, 20):
+        decision = policy.ask([x])
+        policy.tell(decision, float(x))
+    with pytest.raises(AssertionError, match="a reader must decide as `recommend` does"):
+        check_table(policy)

@@ -292,9 +292,9 @@ def test_a_reader_decides_in_the_box_or_refuses_the_table(learned: ca.Policy) ->
     text, rng = learned.export(), random.Random(0)
     read = 0
     for _ in range(3000):
-        damaged = _damaged(text, rng)
+        content = damaged(text, rng)
         try:
-            reader = Reader(damaged)
+            reader = Reader(content)
         except ValueError:
             continue
         read += 1
@@ -310,7 +310,7 @@ def test_a_reader_decides_in_the_box_or_refuses_the_table(learned: ca.Policy) ->
         Reader("[" * 100_000)
 
 
-def _damaged(text: str, rng: random.Random) -> str:
+def damaged(text: str, rng: random.Random) -> str:
     if rng.random() < 0.5:  # a byte
         k = rng.randrange(len(text))
         return text[:k] + rng.choice('0159-.e,]}["x') + text[k + 1 :]

@@ -14,7 +14,7 @@ from continuarm.core.learners.smooth.catalogue import CONSTANT, FEW, catalogue
 from continuarm.core.learners.smooth.learning import LENIENT
 from continuarm.core.learners.smooth.triangle import draw
 from continuarm.core.request import ALONE, Observation
-from continuarm.errors import PolicyError, SettingsError
+from continuarm.errors import SettingsError
 from tests.dense_surface import NO_POOL, Surface, columns_of, ends_of, groups_of, rungs_of
 
 SHAPES = [(0, 2), (1, 1), (1, 2), (2, 2), (4, 2), (3, 12)]
@@ -271,14 +271,6 @@ def test_all_payoffs_the_same_decide_near_the_start() -> None:
 
 def test_the_contract_of_learners() -> None:
     ca.testing.check_learner(ca.SmoothSurface(), rounds=40)
-
-
-def test_a_table_that_no_reader_follows_is_not_exported() -> None:
-    box = ca.Box.unit(1)
-    policy = ca.Policy(box, box, partition=ca.Grid(1), learner=ca.SmoothSurface(), rng=0)
-    policy.tell(policy.ask([0.5]), 1.0)
-    with pytest.raises(PolicyError, match="SmoothSurface"):
-        policy.export()
 
 
 @pytest.mark.parametrize(

@@ -434,7 +434,8 @@ class Model:
         unvisited = learner.unvisited(self.lcfg) if follows_start else None
         whole: partition.Boxes = [(0, np.zeros(self.dx), np.ones(self.dx))]
         nodes, rows = self.state.nodes, self.state.rows
-        split = partition.split_boxes(self.pcfg, nodes)
+        anew = learner.code(self.lcfg).begins_anew  # then what has split says nothing any more
+        split = [] if anew else partition.split_boxes(self.pcfg, nodes)
         found = []
         for row, low, high in whole + split + partition.boxes(self.pcfg, nodes):
             follows = learner.rule(self.lcfg, rows[row, HEAD:]) if row > 0 else unvisited

@@ -9,7 +9,7 @@ from continuarm.core.model import Rule
 from continuarm.live.as_it_was import distinct
 from continuarm.live.deciding import Held, Rules
 from continuarm.live.incumbent import Affine
-from continuarm.live.reader import VERSION, WITH_SEGMENTS
+from continuarm.live.reader import VERSION, WITH_SEGMENTS, WITH_SURFACES
 from continuarm.live.segments import plain_where
 from continuarm.sets import plain_allowed
 
@@ -37,6 +37,9 @@ def export(name: str, rules: list[Rules], max_move: Array | None, segments: dict
         table["max_move"] = max_move.tolist()
     if len(rules) > 1:
         table["reference"] = _learned(*rules[1])
+    learned = [table, *([table["reference"]] if len(rules) > 1 else []), *segments.get("then", [])]
+    if any("surface" in bin_ for part in learned for bin_ in part["bins"]):
+        table["version"] = WITH_SURFACES
     return json.dumps(table | segments, allow_nan=False)
 
 

@@ -5,23 +5,31 @@ reader.decide({"age": 37, "income": 52000})
 """
 
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from numbers import Real
 from typing import Any
 
-__all__ = ["VERSION", "WITH_SEGMENTS", "Reader"]
+__all__ = ["VERSION", "WITH_SEGMENTS", "WITH_SURFACES", "Reader"]
 
-VERSION, WITH_SEGMENTS = 2, 3  # readers of before know no segments that are frozen
+# readers of before know no segments that are frozen, and then no smooth surfaces
+VERSION, WITH_SEGMENTS, WITH_SURFACES = 2, 3, 4
 MOST_SEGMENTS = 100
+HAS_SEGMENTS = {VERSION: (False,), WITH_SEGMENTS: (True,), WITH_SURFACES: (False, True)}
 STILL = 1e-9  # as in the policy itself: a round that moves no coordinate further is the last
 ROUNDS = 8
-STEPS, SURE = 64, 2.0  # of eq. 12 of the recommended policy's page
+STEPS, SURE = 64, 2.0  # from the start to the peak; standard errors
 MOST_CELLS, MOST_DEGREES = 2**24, 16
+LEVEL, SLOPES, CURVATURES = "level", "slopes", "curvatures"  # kinds of a surface's groups
+MOST_DEGREE = 100  # of a context in a surface
 LARGEST = 1.7976931348623157e308  # the largest float
+FOLLOWED = "start", "surface", "terms"  # what a bin has, if its best decision is not constant
 
 Vector = list[float]
 Matrix = list[list[float]]
+# where a quadratic is highest between two points, or otherwise the third one
+Climb = Callable[[Vector, Vector, Vector, Vector], Vector]
 
 
 class Reader:
@@ -37,10 +45,10 @@ class Reader:
             raise ValueError(
                 "a table written by `export` is needed, but got another text"
             ) from None
-        if version not in (VERSION, WITH_SEGMENTS):
+        if version not in (VERSION, WITH_SEGMENTS, WITH_SURFACES):
             raise ValueError(
-                f"the table's version must be {VERSION} or {WITH_SEGMENTS}, which this reads, but "
-                f"got {version}"
+                f"the table's version must be {VERSION}, {WITH_SEGMENTS} or {WITH_SURFACES}, "
+                f"which this reads, but got {version}"
             )
         if not _is_table(table):
             raise ValueError("the parts of a table must fit together, but this one is damaged")
@@ -112,11 +120,13 @@ class Reader:
         if self._guard is not None:
             return _guarded(self._guard.between(low, high), found, x, begin)
         ends = _to_unit(self.decision, low), _to_unit(self.decision, high)
-        if "terms" not in found and "start" not in found:
+        if not any(part in found for part in FOLLOWED):
             value = list(found["best"])
             return [min(max(v, a), b) for v, a, b in zip(value, low, high, strict=True)]
         if "start" in found:
             unit = begin
+        elif "surface" in found:
+            unit = _best_of_surface(found, x, begin, *ends, _highest_in_box)
         elif "trust" in found:
             unit = _centre_of(found, x, begin, *ends)
         else:
@@ -206,7 +216,12 @@ def _is_table(table: dict[str, Any]) -> bool:
         learned = [table, table["reference"]] if "reference" in table else [table]
         learned += table.get("then", [])
         fits = fits and _are_segments(table, context["names"])
-        return fits and all(_is_learned(part, context, decision) for part in learned)
+        has_surface = any("surface" in bin_ for part in learned for bin_ in part["bins"])
+        return (
+            fits
+            and has_surface == (table["version"] == WITH_SURFACES)
+            and all(_is_learned(part, context, decision) for part in learned)
+        )
     except (AttributeError, KeyError, TypeError, ValueError):
         return False
 
@@ -218,7 +233,7 @@ def _are_segments(table: dict[str, Any], names: list[str]) -> bool:
     if (
         not listed
         or len(segments) > MOST_SEGMENTS
-        or bool(segments) == (table["version"] == VERSION)
+        or bool(segments) not in HAS_SEGMENTS[table["version"]]
     ):
         return False
     for known in then:
@@ -277,6 +292,9 @@ def _is_bin(bin_: dict[str, Any], context: dict[str, Any], decision: dict[str, A
     cells, as_incumbent = bin_.get("cells", 1), bin_.get("start", True)
     if type(cells) is not int or not 1 <= cells <= MOST_CELLS or as_incumbent is not True:
         return False
+    if "surface" in bin_:
+        others = "start" in bin_ or "terms" in bin_
+        return not others and _is_surface(bin_["surface"], dx, dy)
     if "terms" not in bin_:
         return True
     terms, (low, high) = bin_["terms"], bin_["tried"]
@@ -295,6 +313,44 @@ def _is_bin(bin_: dict[str, Any], context: dict[str, Any], decision: dict[str, A
         and all(a <= b for a, b in zip(low, high, strict=True))
         and ("trust" not in bin_ or _has_centre(bin_))
     )
+
+
+def _is_surface(surface: dict[str, Any], dx: int, dy: int) -> bool:
+    """Whether each group is a function of the context, with as many numbers as its kind has."""
+    groups = surface["groups"]
+    if not isinstance(groups, list) or not all(_is_group(group, dx, dy) for group in groups):
+        return False
+    sizes = [len(group["coefficients"]) for group in groups]
+    bends = {n for n, group in zip(sizes, groups, strict=True) if group["kind"] == CURVATURES}
+    if len(bends) > 1:
+        return False
+    if "trust" not in surface:
+        return True
+    rows, size = surface["triangle"], sum(sizes)
+    return (
+        _are_numbers([surface["trust"]], 1)
+        and surface["trust"] >= 0.0
+        and isinstance(rows, list)
+        and len(rows) == size
+        and all(_are_numbers(row, size - i) and row[0] > 0.0 for i, row in enumerate(rows))
+    )
+
+
+def _is_group(group: dict[str, Any], dx: int, dy: int) -> bool:
+    sizes = {LEVEL: (1,), SLOPES: (dy,), CURVATURES: (dy, dy * (dy + 1) // 2)}
+    context, coefficients = group["context"], group["coefficients"]
+    return (
+        isinstance(context, list)
+        and all(_is_power(power, dx) for power in context)
+        and len(coefficients) in sizes[group["kind"]]
+        and _are_numbers(coefficients, len(coefficients))
+    )
+
+
+def _is_power(power: Any, dx: int) -> bool:
+    """Whether it is the number of a context, and a degree."""
+    whole = isinstance(power, list) and len(power) == 2 and all(type(n) is int for n in power)
+    return whole and 0 <= power[0] < dx and 1 <= power[1] <= MOST_DEGREE
 
 
 def _has_centre(bin_: dict[str, Any]) -> bool:
@@ -375,6 +431,12 @@ def _peak_of(bin_: dict[str, Any], x: Vector, low: Vector, high: Vector) -> Vect
 def _guarded(guard: Any, bin_: dict[str, Any], x: Vector, start: Vector) -> Vector:
     """The same where more than a box limits decisions, in units."""
     v0 = guard.nearest([2.0 * s - 1.0 for s in start])
+    if "surface" in bin_:
+        begin, bottom, top = (
+            [0.5 + 0.5 * v for v in edge] for edge in (v0, guard.low, guard.high)
+        )
+        unit = _best_of_surface(bin_, x, begin, bottom, top, guard.highest)
+        return list(guard.value([2.0 * y - 1.0 for y in unit], [2.0 * y - 1.0 for y in begin]))
     if "start" in bin_:
         return list(guard.value(v0, v0))
     if "terms" not in bin_:
@@ -386,6 +448,102 @@ def _guarded(guard: Any, bin_: dict[str, Any], x: Vector, start: Vector) -> Vect
     best = guard.highest(terms, low, high, v0)
     v = _surest(bin_, u, terms, v0, best) if "trust" in bin_ else best
     return list(guard.value([0.0 if one != one else one for one in v], v0))
+
+
+def _best_of_surface(
+    bin_: dict[str, Any], x: Vector, start: Vector, bottom: Vector, top: Vector, highest: Climb
+) -> Vector:
+    """The centre of a smooth surface, on the unit cube (eq. 11 of its page).
+
+    In the order of the policy's own operations, so that both are the same to the last digit: where
+    allowed values are spaced, a centre is often in the middle between two of them.
+    """
+    surface, d, u = bin_["surface"], len(start), _within_bin(bin_, x)
+    low, high = ([2.0 * y - 1.0 for y in edge] for edge in (bottom, top))
+    v0 = [min(max(2.0 * s - 1.0, a), b) for s, a, b in zip(start, low, high, strict=True)]
+    factors = [_function(group["context"], u) for group in surface["groups"]]
+    terms = _at_context(surface["groups"], factors, d)
+    v = highest(terms[SLOPES] + terms[CURVATURES], low, high, v0)
+    if "trust" in surface:
+        a, b = _along(v0, v, len(terms[CURVATURES]) > d)
+        gain, bend = (_dot(terms[SLOPES] + terms[CURVATURES], way) for way in (a, b))
+        sides = (_columns(surface["groups"], factors, way, d) for way in (a, b))
+        spread = _spread_by_rows(surface["triangle"], *sides)
+        t = _surest_part(gain, bend, surface["trust"], *spread)
+        v = [s + t * (w - s) for s, w in zip(v0, v, strict=True)]
+    unit = zip((0.5 + 0.5 * w for w in v), bottom, top, strict=True)
+    return [min(y, b) if y >= a else a for y, a, b in unit]  # what is no number goes to the edge
+
+
+def _function(powers: list[list[int]], u: Vector) -> float:
+    """The product of the Legendre polynomials of these contexts and degrees."""
+    factor = 1.0
+    for i, degree in powers:
+        before, now = 1.0, u[i]
+        for k in range(1, degree):
+            before, now = now, ((2 * k + 1) * u[i] * now - k * before) / (k + 1)
+        factor *= now
+    return factor
+
+
+def _at_context(groups: list[dict[str, Any]], factors: Vector, d: int) -> dict[str, Vector]:
+    """What the coefficients are for one context, by kind."""
+    terms = {LEVEL: [0.0], SLOPES: [0.0] * d, CURVATURES: [0.0] * d}
+    for group, factor in zip(groups, factors, strict=True):
+        kind, coefficients = group["kind"], group["coefficients"]
+        if len(coefficients) > len(terms[kind]):
+            terms[kind] = [0.0] * len(coefficients)
+        terms[kind] = [v + c * factor for v, c in zip(terms[kind], coefficients, strict=True)]
+    return terms
+
+
+def _along(v0: Vector, best: Vector, twisted: bool) -> tuple[Vector, Vector]:
+    """Slopes and curvatures of the decision at v0 + t(v̂ - v0) less those at v0: ta + t²b."""
+    way, d = [v - s for v, s in zip(best, v0, strict=True)], len(v0)
+    a = [*way, *(s * w for s, w in zip(v0, way, strict=True))]
+    b = [0.0] * d + [0.5 * w * w for w in way]
+    if twisted:
+        for i in range(d):
+            for j in range(i + 1, d):
+                a.append(v0[i] * way[j] + v0[j] * way[i])
+                b.append(way[i] * way[j])
+    return a, b
+
+
+def _columns(groups: list[dict[str, Any]], factors: Vector, way: Vector, d: int) -> Vector:
+    """The same by column of the triangle."""
+    parts = {LEVEL: [0.0], SLOPES: way[:d], CURVATURES: way[d:]}
+    pairs = zip(groups, factors, strict=True)
+    return [factor * v for group, factor in pairs for v in parts[group["kind"]]]
+
+
+def _spread_by_rows(rows: Matrix, a: Vector, b: Vector) -> tuple[float, float, float]:
+    """|x_a|², x_a·x_b and |x_b|² of x = R⁻ᵀa; the triangle is given row by row."""
+    aa = ab = bb = 0.0
+    for i, row in enumerate(rows):
+        x, y = a[i] / row[0], b[i] / row[0]
+        if x != 0.0 or y != 0.0:
+            for j in range(1, len(row)):
+                a[i + j] -= row[j] * x
+                b[i + j] -= row[j] * y
+        aa += x * x
+        ab += x * y
+        bb += y * y
+    return aa, ab, bb
+
+
+def _surest_part(gain: float, bend: float, trust: float, aa: float, ab: float, bb: float) -> float:
+    """Where between 0 and 1 the lower bound of what is gained is highest; 1, if that is sure."""
+    if gain + bend > SURE * trust * math.sqrt(max(aa + 2.0 * ab + bb, 0.0)):
+        return 1.0
+    best = at = 0.0
+    for step in range(1, STEPS + 1):
+        t = step / STEPS
+        error = math.sqrt(max(aa + t * (2.0 * ab + t * bb), 0.0))
+        bound = t * (gain + t * bend - trust * error)
+        if bound > best:
+            best, at = bound, t
+    return at
 
 
 def _centre_of(
@@ -407,16 +565,7 @@ def _surest(bin_: dict[str, Any], u: Vector, terms: Vector, v0: Vector, best: Ve
     """The surest point on the way, in [-1, 1]."""
     a, b = _way(bin_, u, v0, best)
     gain, bend = _dot(terms, a), _dot(terms, b)
-    aa, ab, bb = _spread(bin_, a, b)
-    most, at = 0.0, 0.0
-    sure = gain + bend > SURE * bin_["trust"] * max(aa + 2.0 * ab + bb, 0.0) ** 0.5
-    for step in range(1, STEPS + 1):
-        t = step / STEPS
-        error = max(aa + t * (2.0 * ab + t * bb), 0.0) ** 0.5
-        bound = t * (gain + t * bend - bin_["trust"] * error)
-        if bound > most:
-            most, at = bound, t
-    at = 1.0 if sure else at
+    at = _surest_part(gain, bend, bin_["trust"], *_spread(bin_, a, b))
     return [s + at * (v - s) for s, v in zip(v0, best, strict=True)]
 
 
@@ -471,6 +620,10 @@ def _highest(terms: Vector, low: Vector, high: Vector) -> Vector:
     return _climb(slope, hessian, low, high)
 
 
+def _highest_in_box(terms: Vector, low: Vector, high: Vector, otherwise: Vector) -> Vector:
+    return _highest(terms, low, high)
+
+
 def _tried(bin_: dict[str, Any], peak: Vector) -> Vector:
     """The peak on the unit cube, and nothing beyond what was tried."""
     low, high = bin_["tried"]
@@ -480,7 +633,21 @@ def _tried(bin_: dict[str, Any], peak: Vector) -> Vector:
 
 def _dot(a: Vector, b: Vector) -> float:
     """The product up to the end of the shorter one."""
-    return sum(p * q for p, q in zip(a, b, strict=False))
+    return _add(0.0, a, b)
+
+
+def _add(total: float, a: Vector, b: Vector) -> float:
+    """One product after the other added, as in the policy itself: `sum` rounds otherwise."""
+    for p, q in zip(a, b, strict=False):
+        total += p * q
+    return total
+
+
+def _take(total: float, a: Vector, b: Vector) -> float:
+    """The same taken off."""
+    for p, q in zip(a, b, strict=False):
+        total -= p * q
+    return total
 
 
 def _peak(slope: float, bend: float, low: float, high: float) -> float:
@@ -505,7 +672,7 @@ def _climb(slope: Vector, hessian: Matrix, low: Vector, high: Vector) -> Vector:
             v = [min(max(v[j] + reach * step[j], low[j]), high[j]) for j in range(d)]
         moved = 0.0
         for j in range(d):
-            push = slope[j] - hessian[j][j] * v[j] + _dot(hessian[j], v)
+            push = _add(slope[j] - hessian[j][j] * v[j], hessian[j], v)
             new = _peak(push, hessian[j][j], low[j], high[j])
             moved = max(moved, abs(new - v[j]))
             v[j] = new
@@ -517,7 +684,7 @@ def _climb(slope: Vector, hessian: Matrix, low: Vector, high: Vector) -> Vector:
 def _newton(slope: Vector, hessian: Matrix, v: Vector, low: Vector, high: Vector) -> Vector | None:
     """The Newton step of the coordinates not pressed to their edge; None: H is not negative."""
     d = len(v)
-    push = [slope[j] + _dot(hessian[j], v) for j in range(d)]
+    push = [_add(slope[j], hessian[j], v) for j in range(d)]
     free = [
         j
         for j in range(d)
@@ -528,19 +695,20 @@ def _newton(slope: Vector, hessian: Matrix, v: Vector, low: Vector, high: Vector
         line: Vector = []
         for column in range(row):
             other = factor[column]
-            entry = -hessian[j][free[column]] - _dot(line, other)
+            entry = _take(-hessian[j][free[column]], line, other)
             line.append(entry / other[column])
-        pivot = -hessian[j][j] - _dot(line, line)
+        pivot = _take(-hessian[j][j], line, line)
         if not pivot > -1e-12 * hessian[j][j]:
             return None
-        factor.append([*line, pivot**0.5])
+        factor.append([*line, math.sqrt(pivot)])
     n = len(free)
     solved: Vector = []
     for row in range(n):
-        rest = push[free[row]] - _dot(factor[row], solved)
+        rest = _take(push[free[row]], factor[row], solved)
         solved.append(rest / factor[row][row])
     for row in range(n - 1, -1, -1):
-        rest = solved[row] - sum(factor[k][row] * solved[k] for k in range(row + 1, n))
+        below = range(row + 1, n)
+        rest = _take(solved[row], [factor[k][row] for k in below], [solved[k] for k in below])
         solved[row] = rest / factor[row][row]
     step = [0.0] * d
     for row, j in enumerate(free):

@@ -27,6 +27,8 @@ class Guard:
         self.allowed, self.edges = allowed, (low, high)
         self.low, self.high = [0.0] * len(low), [0.0] * len(low)
         self.holds = fill_limits(allowed, low, high, self.low, self.high)
+        for edge in (self.low, self.high):  # as from the unit cube, where the policy keeps them
+            edge[:] = [2.0 * (0.5 + 0.5 * v) - 1.0 for v in edge]
 
     def between(self, low: Vector, high: Vector) -> "Guard":
         """The same within limits in units."""

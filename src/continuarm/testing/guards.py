@@ -10,6 +10,7 @@ from continuarm.live import events, state
 from continuarm.live.near_reference import LifeNearReference, life_of
 from continuarm.live.policy import Policy
 from continuarm.testing.playing import play, refuses
+from continuarm.testing.tables import check_table
 
 __all__ = ["check_frozen", "check_near", "check_segments"]
 
@@ -38,6 +39,7 @@ def check_frozen(new: Callable[..., Policy], rounds: int) -> None:
         decision, best = policy.ask(context), policy.recommend(context)
         assert decision.role == "best", "a frozen bin must not explore"
         assert np.array_equal(decision.value, best), "a frozen bin must answer with its best"
+    check_table(policy)
     saved = Policy.from_snapshot(policy.snapshot())
     assert saved.snapshot() == policy.snapshot(), "a frozen bin must be saved"
     policy.unfreeze(bin_.id)
@@ -81,6 +83,7 @@ def check_segments(new: Callable[..., Policy], rounds: int) -> None:
         assert np.array_equal(learned, known), "a frozen segment must learn nothing"
     saved = Policy.from_snapshot(policy.snapshot())
     assert saved.snapshot() == policy.snapshot(), "a frozen segment must be saved"
+    check_table(policy)
     policy.unfreeze(where)
     replayed = Policy.from_snapshot(before)
     for event in happened:
@@ -107,6 +110,7 @@ def check_near(new: Callable[..., Policy], rounds: int) -> None:
     assert isinstance(kept, LifeNearReference), "a `max_move` must be saved"
     play(policy, rounds, seed=2)
     _check_moves(policy, kept.reference_at)
+    check_table(policy)
     replayed = Policy.from_snapshot(before)
     for event in happened:
         replayed.apply(events.from_plain(events.to_plain(event)))

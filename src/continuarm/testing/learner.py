@@ -18,6 +18,7 @@ from continuarm.problems import Problem
 from continuarm.sets import Polytope
 from continuarm.testing.playing import play
 from continuarm.testing.policy import check_policy
+from continuarm.testing.tables import check_table
 
 __all__ = ["check_learner"]
 
@@ -43,6 +44,7 @@ def check_learner(options: LearnerOptions, *, dx: int = 1, dy: int = 2, rounds: 
         policy = make(context, decision, rng=0)
         _check_pure(policy, rounds)
         _check_limits(policy)
+        check_table(policy)
         _check_compiled(make(context, decision, rng=1), rounds)
         _check_guards(make, context, _guarded(decision), rounds)
 
@@ -65,6 +67,7 @@ def _check_guards(make: Callable[..., Policy], context: Box, decision: Box, roun
         return
     for value in play(policy, rounds, seed=6):
         assert decision.allows(value), f"{value} must be allowed by {decision}"
+    check_table(policy)
     _check_compiled(make(context, decision, rng=3), rounds)
 
 

@@ -103,6 +103,7 @@ class Learner:
     counts_asking: Callable[[Any], bool] = lambda cfg: False
     uses_context: Callable[[Any], bool] = lambda cfg: False
     guarded: Callable[[Any], bool] = lambda cfg: False
+    begins_anew: bool = False
     uses_gradient: bool = False
     largest_payoff: float = np.inf
     size: Callable[[Any], int] = lambda cfg: 1
@@ -143,6 +144,7 @@ def register(config: type, learner: Learner) -> None:
 def code(cfg: Any) -> Learner:
     """The code of a configuration, with what it says of itself.
 
+    begins_anew : whether a bin that splits passes nothing on.
     guarded : whether it decides through `core/guards.py`, which knows coupled limits and spacings.
     uses_gradient : whether `tell` needs the gradient.
     largest_payoff : payoffs beyond are refused.

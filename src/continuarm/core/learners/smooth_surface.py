@@ -14,7 +14,15 @@ import numpy as np
 from continuarm import checks
 from continuarm.core.compiling import Array, compiled, copy_into, fill
 from continuarm.core.learners.exploration import decide_evenly
-from continuarm.core.learners.protocol import DRAWN, EARLY, UNIFORM, Learner, Read, register
+from continuarm.core.learners.protocol import (
+    AS_INCUMBENT,
+    DRAWN,
+    EARLY,
+    UNIFORM,
+    Learner,
+    Read,
+    register,
+)
 from continuarm.core.learners.smooth import layout
 from continuarm.core.learners.smooth.catalogue import catalogue
 from continuarm.core.learners.smooth.chain import begin
@@ -38,9 +46,10 @@ from continuarm.core.learners.smooth.layout import (
 )
 from continuarm.core.learners.smooth.learning import learn
 from continuarm.core.learners.smooth.sureness import fill_view
+from continuarm.core.learners.smooth.table import surface_of
 from continuarm.core.learners.triangle import SMALLEST_PIVOT
 from continuarm.core.request import ALONE, Foreseen, Observation, Request, clip_into
-from continuarm.errors import PolicyError, SettingsError
+from continuarm.errors import SettingsError
 
 __all__ = ["SmoothSurface", "SmoothSurfaceConfig", "dense", "scratch", "width"]
 
@@ -250,11 +259,11 @@ def explain(
 
 
 def rule(cfg: SmoothSurfaceConfig, row: Array) -> dict[str, Any] | None:
-    """No reader of exported tables can follow it yet."""
-    raise PolicyError(
-        "a table is exported of what a reader can follow, but got `SmoothSurface`: take "
-        "`ResponseSurface`, or ask the policy itself"
-    )
+    """The surface of the rung that decides; with few payoffs, the incumbent."""
+    if is_early(cfg, row):
+        return AS_INCUMBENT
+    found = surface_of(cfg, row, dense(cfg, row)[0])
+    return None if found is None else {"surface": found}
 
 
 def expected(cfg: SmoothSurfaceConfig, row: Array, u: Array, ys: Array) -> Array | None:
@@ -365,5 +374,7 @@ def _is_chain(cfg: SmoothSurfaceConfig, row: Array) -> bool:
 
 register(
     SmoothSurfaceConfig,
-    Learner.of(globals(), guarded=lambda cfg: True, largest_payoff=LARGEST_PAYOFF),
+    Learner.of(
+        globals(), begins_anew=True, guarded=lambda cfg: True, largest_payoff=LARGEST_PAYOFF
+    ),
 )
