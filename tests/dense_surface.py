@@ -109,6 +109,9 @@ class Surface:
         powers, values = np.polynomial.legendre.legvander(u, self.cfg.degree), {}
         for f in {f for f, _ in columns}:
             i, a, j, b = (int(number) for number in table[f, :4])
+            if a == layout.STEP:
+                values[f] = float(u[i] >= table[f, 3])
+                continue
             values[f] = (powers[i, a] if a else 1.0) * (powers[j, b] if b else 1.0)
         return np.array([values[f] * features[k] for f, k in columns])
 

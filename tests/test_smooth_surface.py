@@ -37,10 +37,39 @@ def test_a_chain_begins_with_the_constants_and_groups_from_smooth_to_rough(
     assert found.pairs == (math.comb(dx, 2) if dx > FEW else 0)
     for (_, a, _, b), parents in zip(found.functions, found.parents, strict=True):
         for parent in parents:
-            assert parent == -1 or 0 < sum(found.functions[parent][1::2]) < a + b
+            if a != layout.STEP:
+                assert parent == -1 or 0 < sum(found.functions[parent][1::2]) < a + b
     smaller = catalogue(dx, dy, features, 60)
     assert smaller.functions == found.functions
     assert set(smaller.groups) <= set(found.groups)
+
+
+@pytest.mark.parametrize("dx", [1, 2, 3])
+def test_steps_come_nearer_to_a_jump_by_halves(dx: int) -> None:
+    """Each is brought by its context, or by a step of the next coarser grid right beside it."""
+    found = catalogue(dx, 1, 3, 90)
+    steps = [k for k, function in enumerate(found.functions) if function[1] == layout.STEP]
+    grid = 2 ** (9 if dx == 1 else 7)
+    places = [2.0 * k / grid - 1.0 for k in range(1, grid)]
+    assert sorted(found.functions[k] for k in steps) == sorted(
+        (i, layout.STEP, 0, place) for i in range(dx) for place in places
+    )
+    assert not {k for k, _ in found.groups} & set(steps)
+
+    def level(place: float) -> int:
+        return next(k for k in range(10) if ((place + 1.0) / 2.0 * 2**k) % 1.0 == 0.0)
+
+    for k in steps:
+        i, _, _, place = found.functions[k]
+        parents = [found.functions[parent] for parent in found.parents[k] if parent >= 0]
+        if level(place) <= 3:
+            assert parents == [(i, 1, 0, 0), (i, 2, 0, 0)]
+        else:
+            assert parents
+            for of, kind, _, at in parents:
+                assert (of, kind) == (i, layout.STEP)
+                assert abs(at - place) == 2.0 / 2 ** level(place)
+                assert level(at) == level(place) - 1 or level(place) == 4
 
 
 @pytest.mark.parametrize(("dx", "dy"), SHAPES)
@@ -66,7 +95,7 @@ def test_one_triangle_is_least_squares_for_every_rung(dx: int, dy: int, n: int) 
     r, d = ss.dense(surface.cfg, surface.row)
     columns = columns_of(surface.row)
     assert (columns[: len(begun)] != begun) == (dx > 0 and n > 1)
-    assert (len(columns) > len(begun)) == ((dx, dy) in [(2, 2), (4, 2)] and n > 1)
+    assert (len(columns) > len(begun)) == (0 < dx < 3 or dx == 4) * (n > 1)
     for end in ends_of(surface.row):
         a, b = surface.normal(columns[:end])
         np.testing.assert_allclose(r[:end, :end].T @ r[:end, :end], a, rtol=1e-9, atol=1e-9)
@@ -163,7 +192,8 @@ def test_a_decision_is_the_peak_of_a_draw_within_reach_of_the_centre(dx: int, dy
 
     def bound(at: Array) -> float:
         gain = surface.phi(u, at, columns) - zero
-        return float(gain @ mean - math.sqrt(w * noise * gain @ spread @ gain))
+        trust = (1.0 + 2.0 * end / row[layout.SEEN]) * math.sqrt(w * noise)
+        return float(gain @ mean - trust * math.sqrt(gain @ spread @ gain))
 
     fitted = _highest(surface, u, mean, np.zeros(dy), np.ones(dy))
     way = [0.4 + t / 64 * (fitted - 0.4) for t in range(65)]

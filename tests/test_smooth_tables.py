@@ -191,9 +191,8 @@ def test_a_table_has_the_groups_of_the_rung_that_decides() -> None:
     for i, entries in enumerate(surface["triangle"]):
         packed[i, i:] = entries
     np.testing.assert_array_equal(packed, r)
-    assert surface["trust"] == pytest.approx(
-        (row[layout.WEIGHT] * layout.noise_of(row, lead)) ** 0.5
-    )
+    noise = (row[layout.WEIGHT] * layout.noise_of(row, lead)) ** 0.5
+    assert surface["trust"] == pytest.approx((1.0 + 2.0 * end / row[layout.SEEN]) * noise)
     first = surface["groups"][:3]
     assert [group["kind"] for group in first] == ["level", "slopes", "curvatures"]
     assert [group["context"] for group in first] == [[], [], []]

@@ -342,6 +342,7 @@ def _is_group(group: dict[str, Any], dx: int, dy: int) -> bool:
     return (
         isinstance(context, list)
         and all(_is_power(power, dx) for power in context)
+        and ("step" not in group or _is_step(group["step"], dx))
         and len(coefficients) in sizes[group["kind"]]
         and _are_numbers(coefficients, len(coefficients))
     )
@@ -351,6 +352,11 @@ def _is_power(power: Any, dx: int) -> bool:
     """Whether it is the number of a context, and a degree."""
     whole = isinstance(power, list) and len(power) == 2 and all(type(n) is int for n in power)
     return whole and 0 <= power[0] < dx and 1 <= power[1] <= MOST_DEGREE
+
+
+def _is_step(step: Any, dx: int) -> bool:
+    """Whether it is the number of a context, and a place."""
+    return _are_numbers(step, 2) and type(step[0]) is int and 0 <= step[0] < dx
 
 
 def _has_centre(bin_: dict[str, Any]) -> bool:
@@ -461,7 +467,7 @@ def _best_of_surface(
     surface, d, u = bin_["surface"], len(start), _within_bin(bin_, x)
     low, high = ([2.0 * y - 1.0 for y in edge] for edge in (bottom, top))
     v0 = [min(max(2.0 * s - 1.0, a), b) for s, a, b in zip(start, low, high, strict=True)]
-    factors = [_function(group["context"], u) for group in surface["groups"]]
+    factors = [_function(group, u) for group in surface["groups"]]
     terms = _at_context(surface["groups"], factors, d)
     v = highest(terms[SLOPES] + terms[CURVATURES], low, high, v0)
     if "trust" in surface:
@@ -475,10 +481,13 @@ def _best_of_surface(
     return [min(y, b) if y >= a else a for y, a, b in unit]  # what is no number goes to the edge
 
 
-def _function(powers: list[list[int]], u: Vector) -> float:
-    """The product of the Legendre polynomials of these contexts and degrees."""
+def _function(group: dict[str, Any], u: Vector) -> float:
+    """A step of one context, or the product of the Legendre polynomials of some."""
+    if "step" in group:
+        i, place = group["step"]
+        return 1.0 if u[i] >= place else 0.0
     factor = 1.0
-    for i, degree in powers:
+    for i, degree in group["context"]:
         before, now = 1.0, u[i]
         for k in range(1, degree):
             before, now = now, ((2 * k + 1) * u[i] * now - k * before) / (k + 1)

@@ -125,7 +125,7 @@ class SmoothSurface:
             pairs=found.pairs,
             first=len(found.groups),
             size=most,
-            degree=max(max(a, b) for _, a, _, b in found.functions),
+            degree=max(max(a, int(b)) for _, a, _, b in found.functions),
             fade=self.fade,
             spread=self.spread,
             recent=self.recent,
@@ -242,7 +242,7 @@ def explain(
     r, d = (part[..., :end][:end] for part in dense(cfg, row))
     bends = np.zeros((cfg.dy, end))
     functions, powers = np.empty(cfg.functions), np.empty(cfg.dx * (cfg.degree + 1))
-    fill_functions(cfg, request.u, powers, functions)
+    fill_functions(cfg, row, request.u, powers, functions)
     for j, bend in enumerate(bends):
         feature = np.zeros(cfg.features)
         feature[1 + cfg.dy + j] = 4.0
@@ -285,7 +285,7 @@ def gains(cfg: SmoothSurfaceConfig, row: Array, u: Array, ys: Array, start: Arra
 def _columns(cfg: SmoothSurfaceConfig, row: Array, u: Array, ys: Array) -> Array:
     """The columns of the rung that decides, for decisions `(n, dy)` in a context."""
     functions, powers = np.empty(cfg.functions), np.empty(cfg.dx * (cfg.degree + 1))
-    fill_functions(cfg, u, powers, functions)
+    fill_functions(cfg, row, u, powers, functions)
     columns = np.empty((len(ys), int(layout.end_of(row, int(row[RUNG])))))
     features = np.empty(cfg.features)
     for y, out in zip(ys, columns, strict=True):

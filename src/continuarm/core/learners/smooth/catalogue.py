@@ -8,17 +8,19 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import NamedTuple
 
-from continuarm.core.learners.smooth.layout import CURVES, LEVEL, SLOPES
+from continuarm.core.learners.smooth.layout import CURVES, LEVEL, SLOPES, STEP
 
 __all__ = ["Catalogue", "catalogue"]
 
 # The product of the Legendre polynomials P_a(u_i) P_b(u_j); b = 0: of one context; a = b = 0: 1.
-Function = tuple[int, int, int, int]  # i, a, j, b
+# With a = STEP it is 1 where u_i is at least the last number, else 0.
+Function = tuple[int, int, int, float]  # i, a, j, b
 CONSTANT: Function = (0, 0, 0, 0)
 FEW, MANY, MOST_PAIRED = 3, 12, 32  # contexts: products from the start; degree 2; pairs at all
 HIGHEST_ALONE, HIGHEST_OF_FEW, HIGHEST, HIGHEST_OF_MANY = 40, 20, 8, 4  # degrees
 HIGHEST_PRODUCT = 10  # of both degrees together
-BEGINS = {1: 12, 2: 4, 3: 3}  # the degree of the slopes at the beginning, by contexts
+BEGINS = {1: 8, 2: 4, 3: 3}  # the degree of the slopes at the beginning, by contexts
+COARSE, FINE, FINEST = 3, 7, 9  # steps lie on grids of 2^k parts: any of these, then halves
 MOST_CURVED = 60  # columns of curvatures at the beginning
 
 
@@ -44,6 +46,7 @@ def catalogue(dx: int, dy: int, features: int, most: int) -> Catalogue:
     pairs: list[Function] = []
     if dx <= FEW:
         functions += _products(dx)
+        functions += _steps(dx, FINEST if dx == 1 else FINE)
     elif dx <= MOST_PAIRED:
         pairs = [(i, 1, j, 1) for i, j in combinations(range(dx), 2)]
     functions += pairs
@@ -74,6 +77,8 @@ def _products(dx: int) -> Iterator[Function]:
 def _parents(function: Function, index: dict[Function, int], *, alone: bool) -> tuple[int, int]:
     """What it refines: one degree less of each context, or one and two less of the only one."""
     i, a, j, b = function
+    if a == STEP:
+        return _coarser(i, b, index)
     if b == 0:
         before: tuple[Function, Function] = (i, a - 1, 0, 0), (i, a - 2, 0, 0)
     elif alone or a + b == 2:
@@ -82,6 +87,37 @@ def _parents(function: Function, index: dict[Function, int], *, alone: bool) -> 
         before = (i, a - 1, j, b), (i, a, j, b - 1)
     one, two = (index.get(f, -1) if f[1] > 0 and (b == 0 or f[3] > 0) else -1 for f in before)
     return one, two
+
+
+def _steps(dx: int, finest: int) -> Iterator[Function]:
+    for i in range(dx):
+        for level in range(1, finest + 1):
+            for place in range(1, 2**level, 2):
+                yield (i, STEP, 0, 2.0 * place / 2**level - 1.0)
+
+
+def _coarser(i: int, place: float, index: dict[Function, int]) -> tuple[int, int]:
+    """A coarse step refines its context's first two degrees, a finer one the steps beside it.
+
+    Of these only those of the next coarser grid, so that steps come nearer to a jump by halves.
+    """
+    level = _level_of(place)
+    if level <= COARSE:
+        return index[i, 1, 0, 0], index.get((i, 2, 0, 0), -1)
+    half = 2.0 / 2**level
+    found = [at for at in (place - half, place + half) if _level_of(at) == level - 1]
+    if level == COARSE + 1:
+        found = [at for at in (place - half, place + half) if abs(at) < 1.0]
+    one, *two = (index[i, STEP, 0, at] for at in found)
+    return one, two[0] if two else -1
+
+
+def _level_of(place: float) -> int:
+    """The coarsest grid of 2^k parts of [-1, 1] on which a place lies."""
+    level = 0
+    while (place + 1.0) * 2**level % 2.0 != 0.0:
+        level += 1
+    return level
 
 
 def _begin(
@@ -99,10 +135,10 @@ def _begin(
         (function, kind)
         for function in functions[1:]
         for kind, degree in highest.items()
-        if function[1] + function[3] <= degree
+        if function[1] != STEP and function[1] + function[3] <= degree
     ]
 
-    def roughness(group: tuple[Function, int]) -> tuple[int, int]:
+    def roughness(group: tuple[Function, int]) -> tuple[float, int]:
         (_, a, _, b), kind = group
         return (a + b) * (2 if kind == CURVES else 1) - (kind == LEVEL), kind
 

@@ -19,6 +19,7 @@ from continuarm.core.learners.smooth.layout import (
     SEEN,
     SINCE,
     SLOPES,
+    STEP,
     WEIGHT,
     SmoothSurfaceConfig,
     alive_of,
@@ -41,6 +42,7 @@ __all__ = ["begin", "hear", "look"]
 OFTEN = 1.2  # the order is looked at when payoffs have grown by this factor
 MARGIN = 9.0  # in worth: a group goes before another that is worth so much less
 NEIGHBOURS = 2.0  # times what noise is worth now and then: a group worth more brings neighbours
+STEPS, MANY = 4.0, 3.0  # the same where steps are brought, and payoffs for each column then
 SURE = 3.0  # -log of the chance that a pair enters by noise
 GRACE = 20.0  # payoffs before what was heard fades
 WIDER = 0.5  # each rung has so many more groups, as a part of those before
@@ -118,12 +120,13 @@ def _sort(cfg: SmoothSurfaceConfig, row: Array) -> None:
 
 
 @compiled
-def _brings(cfg: SmoothSurfaceConfig, row: Array, parent: int, kind: int) -> bool:
+def _brings(cfg: SmoothSurfaceConfig, row: Array, parent: int, kind: int, step: bool) -> bool:
     """Whether a function is worth enough to be refined (eq. 6)."""
     if parent < 1:
         return False
     by_chance = 1.0 + math.sqrt(2.0 * size_of(cfg, kind))
-    return bool(row[worth_at(cfg, parent, kind)] > NEIGHBOURS * by_chance)
+    times = STEPS if step else NEIGHBOURS
+    return bool(row[worth_at(cfg, parent, kind)] > times * by_chance)
 
 
 @compiled_large
@@ -132,23 +135,25 @@ def _grow(cfg: SmoothSurfaceConfig, row: Array) -> None:
     for function in range(1, cfg.functions):
         k = function_at(function)
         one, two = int(cfg.table[k + 4]), int(cfg.table[k + 5])
+        step = cfg.table[k + 1] == STEP
+        if step and row[SEEN] < MANY * alive_of(row):
+            continue
         for kind in range(KINDS):
             if row[worth_at(cfg, function, kind)] == ABSENT:
-                wanted = _brings(cfg, row, one, kind) or _brings(cfg, row, two, kind)
+                wanted = _brings(cfg, row, one, kind, step) or _brings(cfg, row, two, kind, step)
                 if kind == LEVEL:  # a slope that differs has a level that differs
-                    wanted = wanted or _brings(cfg, row, function, SLOPES)
+                    wanted = wanted or _brings(cfg, row, function, SLOPES, False)
                 if wanted:
                     append(cfg, row, function, kind)
 
 
 @compiled_large
-def hear(
-    cfg: SmoothSurfaceConfig, row: Array, functions: Array, features: Array, surprise: float
-) -> None:
+def hear(cfg: SmoothSurfaceConfig, row: Array, u: Array, features: Array, surprise: float) -> None:
     """What a payoff that was not foreseen, in standard deviations, says for each pair (eq. 7)."""
     keep = 1.0 - 1.0 / (row[SINCE] + GRACE)
     for pair in range(cfg.pairs):
-        function = functions[cfg.functions - cfg.pairs + pair]
+        at = function_at(cfg.functions - cfg.pairs + pair)
+        function = u[int(cfg.table[at])] * u[int(cfg.table[at + 2])]
         for feature in range(1 + cfg.dy):
             k = sums_at(cfg, pair, feature)
             x = surprise * function * features[feature]

@@ -26,8 +26,9 @@ from continuarm.core.learners.smooth.layout import (
 from continuarm.core.learners.smooth.triangle import draw, spread
 from continuarm.core.request import Region, Request
 
-__all__ = ["Room", "decide_by_draw", "explores", "fill_best", "room"]
+__all__ = ["Room", "decide_by_draw", "explores", "fill_best", "room", "trust_of"]
 
+SHY = 2.0  # the fewer payoffs for each column, the less a noise that they tell of is believed
 EXPLORED, AT_MOST = 5.0, 0.2  # decisions, and their share, that are uniform within reach
 
 
@@ -85,6 +86,14 @@ def _highest(
     return climb_in(region.guard, slopes, bends, twists, region, work, v)
 
 
+@compiled
+def trust_of(row: Array) -> float:
+    """How many units of |R⁻ᵀa| are taken off what seems to be gained (eq. 11)."""
+    columns = end_of(row, lead_of(row))
+    noise = math.sqrt(row[WEIGHT] * noise_of(row, lead_of(row)))
+    return (1.0 + SHY * columns / row[SEEN]) * noise
+
+
 @compiled_large
 def _fill_centre(
     cfg: SmoothSurfaceConfig, row: Array, request: Request, here: Room, v0: Array
@@ -111,8 +120,7 @@ def _fill_centre(
     fill_columns(row, here.functions, here.two, 1.0, here.a)
     fill_columns(row, here.functions, here.rest, 1.0, here.b)
     aa, ab, bb = spread(cfg, row, here.a, here.b)
-    trust = math.sqrt(row[WEIGHT] * noise_of(row, lead_of(row)))
-    t = surest(gain, bend, trust, aa, ab, bb)
+    t = surest(gain, bend, trust_of(row), aa, ab, bb)
     for j in range(dy):
         here.centre[j] = v0[j] + t * (here.best[j] - v0[j])
 
@@ -129,7 +137,7 @@ def decide_by_draw(
 ) -> None:
     """The peak of a surface that is drawn, within reach of the centre (eq. 10 and 12)."""
     dy, region, here = cfg.dy, request.region, room(cfg, row, work)
-    fill_functions(cfg, request.u, here.rest, here.functions)
+    fill_functions(cfg, row, request.u, here.rest, here.functions)
     sigma = cfg.spread * math.sqrt(row[WEIGHT] * noise_of(row, lead_of(row)))
     draw(cfg, row, sigma, request.xi, here.drawn, here.mean)
     _fill_centre(cfg, row, request, here, y)
@@ -159,7 +167,7 @@ def fill_best(
 ) -> None:
     """The centre (eq. 11)."""
     here = room(cfg, row, work)
-    fill_functions(cfg, request.u, here.rest, here.functions)
+    fill_functions(cfg, row, request.u, here.rest, here.functions)
     draw(cfg, row, 0.0, request.xi, here.drawn, here.mean)
     _fill_centre(cfg, row, request, here, y)
     for j in range(cfg.dy):

@@ -1,14 +1,22 @@
 """φ(u, v): what the payoff is taken to be linear in (eq. 1)."""
 
 from continuarm.core.compiling import Array, compiled, compiled_large, fill
-from continuarm.core.learners.smooth.layout import SmoothSurfaceConfig, column_at, function_at
+from continuarm.core.learners.smooth.layout import (
+    STEP,
+    SmoothSurfaceConfig,
+    alive_of,
+    column_at,
+    function_at,
+)
 
 __all__ = ["at_context", "fill_columns", "fill_features", "fill_functions", "fill_way"]
 
 
 @compiled_large
-def fill_functions(cfg: SmoothSurfaceConfig, u: Array, powers: Array, out: Array) -> None:
-    """The functions of the context; `powers` is room for the polynomials P_k(u_i)."""
+def fill_functions(
+    cfg: SmoothSurfaceConfig, row: Array, u: Array, powers: Array, out: Array
+) -> None:
+    """The functions of the context that have columns; `powers` is room for P_k(u_i)."""
     n = cfg.degree + 1
     for i in range(cfg.dx):
         powers[i * n] = 1.0
@@ -17,14 +25,22 @@ def fill_functions(cfg: SmoothSurfaceConfig, u: Array, powers: Array, out: Array
         for k in range(1, n - 1):
             before, now = powers[i * n + k - 1], powers[i * n + k]
             powers[i * n + k + 1] = ((2 * k + 1) * u[i] * now - k * before) / (k + 1)
-    for f in range(cfg.functions):
-        k = function_at(f)
-        one, two = int(cfg.table[k + 1]), int(cfg.table[k + 3])
-        out[f] = 1.0
-        if one > 0:
-            out[f] = powers[int(cfg.table[k]) * n + one]
-        if two > 0:
-            out[f] *= powers[int(cfg.table[k + 2]) * n + two]
+    last = -1
+    for column in range(alive_of(row)):
+        f = int(row[column_at(column)])
+        if f != last:
+            out[f] = _function(cfg, u, powers, f)
+            last = f
+
+
+@compiled
+def _function(cfg: SmoothSurfaceConfig, u: Array, powers: Array, f: int) -> float:
+    n, k = cfg.degree + 1, function_at(f)
+    i, a, j, b = int(cfg.table[k]), int(cfg.table[k + 1]), int(cfg.table[k + 2]), cfg.table[k + 3]
+    if a == STEP:
+        return 1.0 if u[i] >= b else 0.0
+    value = powers[i * n + a] if a > 0 else 1.0
+    return float(value * powers[j * n + int(b)] if b > 0.0 else value)
 
 
 @compiled

@@ -21,7 +21,8 @@ SEEN, AGE, WEIGHT, REFERENCE, RUNG, ALIVE, LOOK, SINCE, ALIKE, LAST, RUNGS = ran
 SCORE, SQUARES, DEGREES, END, NUMBERS = range(5)
 MOST_RUNGS = 20
 # A function of the context: i, a, j, b of P_a(u_i) P_b(u_j), and the functions that it refines.
-FUNCTION = 6
+# With a = STEP, b is the place of a step of u_i.
+FUNCTION, STEP = 6, -1
 # Kinds of features of the decision; a group is a function times a kind.
 LEVEL, SLOPES, CURVES, KINDS = range(4)
 ABSENT = -1e18  # the worth of a group that has no columns

@@ -109,7 +109,7 @@ def learn(cfg: SmoothSurfaceConfig, row: Array, seen: Observation, work: Array) 
     lefts, spreads = work[3 * p : 3 * p + m], work[3 * p + m : k]
     rotation = Rotation(work[p : p + n], work[2 * p : 2 * p + n], lefts, spreads)
     functions, rest = work[k : k + cfg.functions], work[k + cfg.functions :]
-    fill_functions(cfg, seen.u, rest, functions)
+    fill_functions(cfg, row, seen.u, rest, functions)
     fill_features(cfg, seen.y, rest)
     fill_columns(row, functions, rest, root, new)
     z = root * (seen.z - row[REFERENCE])
@@ -130,7 +130,7 @@ def learn(cfg: SmoothSurfaceConfig, row: Array, seen: Observation, work: Array) 
         of_rung = lefts[rung] / root - cut * math.exp(spreads[rung])
         _score(cfg, row, rung, of_rung, spreads[rung], excess)
     if judged:
-        hear(cfg, row, functions, rest, surprise * math.exp(spread))
+        hear(cfg, row, seen.u, rest, surprise * math.exp(spread))
         look(cfg, row)
         _follow_level(cfg, row, surprise)
     row[RUNG] = _lead(row)

@@ -32,7 +32,7 @@ def fill_view(
 ) -> None:
     """Fill the peak, its standard errors, the slopes at `y` and theirs, on the unit cube."""
     dy, v, to, surface = cfg.dy, here.best, here.centre, here.one
-    fill_functions(cfg, request.u, here.rest, here.functions)
+    fill_functions(cfg, row, request.u, here.rest, here.functions)
     draw(cfg, row, 0.0, request.xi, here.drawn, here.mean)
     at_context(row, here.functions, here.mean, surface)
     noise = math.sqrt(row[WEIGHT] * noise_of(row, lead_of(row)))

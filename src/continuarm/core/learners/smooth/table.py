@@ -1,19 +1,18 @@
 """The surface that decides as plain lists, for a reader of exported tables (eq. 11)."""
 
-import math
 from typing import Any
 
 import numpy as np
 
 from continuarm.core.compiling import Array
 from continuarm.core.learners.smooth import layout
+from continuarm.core.learners.smooth.deciding import trust_of
 from continuarm.core.learners.smooth.layout import (
     FUNCTION,
     KINDS,
     RUNG,
-    WEIGHT,
+    STEP,
     SmoothSurfaceConfig,
-    noise_of,
 )
 from continuarm.core.learners.smooth.triangle import draw
 
@@ -34,29 +33,29 @@ def surface_of(cfg: SmoothSurfaceConfig, row: Array, r: Array) -> dict[str, Any]
         return None
     found: dict[str, Any] = {"groups": _groups(cfg, row, mean)}
     if cfg.reach > 0.0:
-        found["trust"] = math.sqrt(row[WEIGHT] * noise_of(row, int(row[RUNG])))
+        found["trust"] = float(trust_of(row))
         found["triangle"] = [r[i, i:end].tolist() for i in range(end)]
     return found
 
 
 def _groups(cfg: SmoothSurfaceConfig, row: Array, mean: Array) -> list[dict[str, Any]]:
-    """Of each group contexts with their degrees, its kind, and its coefficients."""
+    """Of each group contexts with their degrees or its step, its kind, and its coefficients."""
     at, table = int(layout.column_at(0)), cfg.table[: FUNCTION * cfg.functions]
     columns = row[at : at + 2 * len(mean)].reshape(-1, 2).astype(int).tolist()
-    functions = table.reshape(-1, FUNCTION).astype(int).tolist()
+    functions = table.reshape(-1, FUNCTION)
     firsts = [int(layout.first_of(cfg, kind)) for kind in range(KINDS + 1)]
     found, begin = [], 0
     while begin < len(mean):
         function, feature = columns[begin]
         kind = firsts.index(feature)
         end = begin + firsts[kind + 1] - feature
-        i, a, j, b, *_ = functions[function]
-        found.append(
-            {
-                "context": [[of, degree] for of, degree in ((i, a), (j, b)) if degree > 0],
-                "kind": NAMES[kind],
-                "coefficients": mean[begin:end].tolist(),
-            }
-        )
+        group = _function(*functions[function, :4].tolist()) | {"kind": NAMES[kind]}
+        found.append(group | {"coefficients": mean[begin:end].tolist()})
         begin = end
     return found
+
+
+def _function(i: float, a: float, j: float, b: float) -> dict[str, Any]:
+    if a == STEP:
+        return {"context": [], "step": [int(i), b]}
+    return {"context": [[int(of), int(degree)] for of, degree in ((i, a), (j, b)) if degree > 0]}

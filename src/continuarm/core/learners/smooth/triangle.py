@@ -14,6 +14,7 @@ from continuarm.core.learners.smooth.layout import (
     LEVEL,
     MOST_RUNGS,
     SQUARES,
+    STEP,
     WEIGHT,
     SmoothSurfaceConfig,
     alive_of,
@@ -53,6 +54,8 @@ def ridge_of(cfg: SmoothSurfaceConfig, function: int, kind: int) -> float:
         return PRIOR_OF_LEVEL if kind == LEVEL else PRIOR_OF_DECISION
     k = function_at(function)
     a, b = cfg.table[k + 1], cfg.table[k + 3]
+    if a == STEP:
+        a = b = 0.0
     ridge = PRIOR_OF_CONTEXT * (1.0 + BEND * BEND * (a * a + b * b)) ** 1.5
     return float(BASELINE * ridge if kind == LEVEL else ridge)
 
