@@ -54,6 +54,19 @@ def fits(cfg: ss.SmoothSurfaceConfig, row: Array) -> bool:
     return ss.fits(cfg, Read(row[None], [1], {1}, NO_POOL, set(), []))
 
 
+def functions_of(cfg: ss.SmoothSurfaceConfig, u: Array, which: set[int]) -> dict[int, float]:
+    """What these functions of the context are."""
+    table = cfg.table[: layout.FUNCTION * cfg.functions].reshape(-1, layout.FUNCTION)
+    powers, values = np.polynomial.legendre.legvander(u, cfg.degree), {}
+    for f in which:
+        i, a, j, b = (int(number) for number in table[f, :4])
+        if a == layout.STEP:
+            values[f] = float(u[i] >= table[f, 3])
+        else:
+            values[f] = float((powers[i, a] if a else 1.0) * (powers[j, b] if b else 1.0))
+    return values
+
+
 class Surface:
     """Payoffs are kept with the weight they had, columns with when and how they were appended."""
 
@@ -105,14 +118,7 @@ class Surface:
         v, dy = 2 * y - 1, self.cfg.dy
         twists = [v[i] * v[j] for i in range(dy) for j in range(i + 1, dy)]
         features = np.array([1.0, *v, *(v * v / 2), *twists])
-        table = self.cfg.table[: layout.FUNCTION * self.cfg.functions].reshape(-1, layout.FUNCTION)
-        powers, values = np.polynomial.legendre.legvander(u, self.cfg.degree), {}
-        for f in {f for f, _ in columns}:
-            i, a, j, b = (int(number) for number in table[f, :4])
-            if a == layout.STEP:
-                values[f] = float(u[i] >= table[f, 3])
-                continue
-            values[f] = (powers[i, a] if a else 1.0) * (powers[j, b] if b else 1.0)
+        values = functions_of(self.cfg, u, {f for f, _ in columns})
         return np.array([values[f] * features[k] for f, k in columns])
 
     def normal(self, columns: list[Column], count: int | None = None) -> tuple[Array, Array]:

@@ -101,7 +101,7 @@ def test_a_learner_that_numba_cannot_compile_is_named_with_the_reason() -> None:
 def test_a_surface_of_gradients_that_is_too_large_is_refused(box: tuple[int, int]) -> None:
     boxes = ca.Box.unit(box[0]), ca.Box.unit(box[1])
     in_one_line(
-        SettingsError, "has at most 2000000 numbers, but got", lambda: ca.RobbinsMonro(*boxes)
+        SettingsError, "has at most 1000000 numbers, but got", lambda: ca.RobbinsMonro(*boxes)
     )
 
 

@@ -267,7 +267,7 @@ def test_a_policy_that_misses_something_says_so_when_it_is_made() -> None:
         ("RobbinsMonro", "split_after", [3], "`split_after` needs `depth`"),
         ("RobbinsMonro", "step", "large", "`step` must be one of ['learned', 'printed']"),
         ("RobbinsMonro", "step", 0.0, "`1e-200 <= step` must hold, but got 0.0"),
-        ("RobbinsMonro", "bins", "many", "`bins` must be one of ['evidence', 'printed']"),
+        ("RobbinsMonro", "bins", "many", "`bins` must be one of ['printed']"),
         ("RobbinsMonro", "depth", "deep", "`depth` must be one of ['printed', 'consistent']"),
         ("RobbinsMonro", "average", True, "`average` needs a step that is given"),
         ("RobbinsMonro", "inherit", "iterate-and-count", "`inherit` needs a step that is given"),

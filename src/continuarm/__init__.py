@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from continuarm.client import Client as Client
     from continuarm.core.learners.basis_surface import BasisSurface as BasisSurface
     from continuarm.core.learners.gradient_ascent import GradientAscent as GradientAscent
-    from continuarm.core.learners.gradient_surface import GradientSurface as GradientSurface
     from continuarm.core.learners.grid_ucb import GridUCB as GridUCB
     from continuarm.core.learners.kiefer_wolfowitz import KieferWolfowitz as KieferWolfowitz
     from continuarm.core.learners.logit_demand import LogitDemand as LogitDemand
     from continuarm.core.learners.response_surface import ResponseSurface as ResponseSurface
+    from continuarm.core.learners.smooth_gradient import SmoothGradient as SmoothGradient
     from continuarm.core.learners.smooth_surface import SmoothSurface as SmoothSurface
     from continuarm.core.partitions.evidence_tree import EvidenceTree as EvidenceTree
     from continuarm.core.partitions.grid import Grid as Grid
@@ -95,7 +95,6 @@ _HOME = {
     "FirstDay": "planning.first_day",
     "Fixed": "live.named",
     "GradientAscent": "core.learners.gradient_ascent",
-    "GradientSurface": "core.learners.gradient_surface",
     "Grid": "core.partitions.grid",
     "GridUCB": "core.learners.grid_ucb",
     "KieferWolfowitz": "core.learners.kiefer_wolfowitz",
@@ -108,6 +107,7 @@ _HOME = {
     "Problem": "problems",
     "Reader": "live.reader",
     "ResponseSurface": "core.learners.response_surface",
+    "SmoothGradient": "core.learners.smooth_gradient",
     "SmoothSurface": "core.learners.smooth_surface",
     "Result": "lab.result",
     "RobbinsMonro": "live.named",

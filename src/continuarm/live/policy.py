@@ -53,7 +53,7 @@ class Policy(Plotted):
     ----------
     context, decision : the boxes; a context box without dimensions makes it context-free.
     partition : `Grid`, `Tree`, `EvidenceTree`, or one of your own.
-    learner : `KieferWolfowitz`, `GradientAscent`, `GradientSurface`, `GridUCB`,
+    learner : `KieferWolfowitz`, `GradientAscent`, `SmoothGradient`, `GridUCB`,
         `ResponseSurface`, `SmoothSurface`, `BasisSurface`, `LogitDemand`, or your own.
     start : what is done today: a decision, an `AffineRule` of the context, or a function that is
         called with a context (a dictionary if its box has names, else an array) and answers a

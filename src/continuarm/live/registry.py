@@ -7,11 +7,11 @@ import numpy as np
 
 from continuarm.core.learners.basis_surface import BasisSurface
 from continuarm.core.learners.gradient_ascent import GradientAscent
-from continuarm.core.learners.gradient_surface import GradientSurface
 from continuarm.core.learners.grid_ucb import GridUCB
 from continuarm.core.learners.kiefer_wolfowitz import KieferWolfowitz
 from continuarm.core.learners.logit_demand import LogitDemand
 from continuarm.core.learners.response_surface import ResponseSurface
+from continuarm.core.learners.smooth_gradient import SmoothGradient
 from continuarm.core.learners.smooth_surface import SmoothSurface
 from continuarm.core.partitions.evidence_tree import EvidenceTree
 from continuarm.core.partitions.grid import Grid
@@ -30,14 +30,17 @@ _kinds: dict[str, type] = {
         EvidenceTree,
         KieferWolfowitz,
         GradientAscent,
-        GradientSurface,
         GridUCB,
         BasisSurface,
         LogitDemand,
         ResponseSurface,
+        SmoothGradient,
         SmoothSurface,
     )
 }
+
+# kinds of versions before, and what to do instead
+_gone = {"GradientSurface": "make a new `RobbinsMonro`, and tell it the gradients again"}
 
 
 def register(kind: Kind) -> Kind:
@@ -97,6 +100,11 @@ def is_registered(part: Any) -> bool:
 def from_plain(plain: dict[str, Any]) -> Any:
     """The part that `to_plain` wrote."""
     kind = _kinds.get(plain["kind"])
+    if kind is None and plain["kind"] in _gone:
+        raise SavedFileError(
+            f"the kinds of a saved policy must be of this version, but got {plain['kind']!r}: "
+            f"{_gone[plain['kind']]}"
+        )
     if kind is None:
         raise SavedFileError(
             f"the kinds of a saved policy must be registered, but got {plain['kind']!r}: import "

@@ -51,7 +51,15 @@ from continuarm.core.learners.triangle import SMALLEST_PIVOT
 from continuarm.core.request import ALONE, Foreseen, Observation, Request, clip_into
 from continuarm.errors import SettingsError
 
-__all__ = ["SmoothSurface", "SmoothSurfaceConfig", "dense", "scratch", "width"]
+__all__ = [
+    "MOST_AT_ALL",
+    "SmoothSurface",
+    "SmoothSurfaceConfig",
+    "dense",
+    "features_of",
+    "scratch",
+    "width",
+]
 
 MOST_COLUMNS, COLUMNS_EACH = 200, 10  # a payoff takes p² operations
 MOST_AT_ALL = 2000  # a row has p²/2 numbers
@@ -106,9 +114,7 @@ class SmoothSurface:
 
     def configured(self, dx: int, dy: int) -> "SmoothSurfaceConfig":
         """The ladder with at most so many columns."""
-        features = 1 + dy + dy * (dy + 1) // 2
-        if features > MOST_FULL:
-            features = 1 + 2 * dy
+        features = features_of(dy)
         most = max(self.columns or max(MOST_COLUMNS, COLUMNS_EACH * dy), features)
         if most > MOST_AT_ALL:
             raise SettingsError(
@@ -116,7 +122,6 @@ class SmoothSurface:
                 f"dx={dx}, dy={dy}: take `StaticKWSA`"
             )
         found = catalogue(dx, dy, features, most)
-        functions = np.hstack([np.reshape(found.functions, (-1, 4)), found.parents])
         return SmoothSurfaceConfig(
             dx,
             dy,
@@ -125,14 +130,21 @@ class SmoothSurface:
             pairs=found.pairs,
             first=len(found.groups),
             size=most,
-            degree=max(max(a, int(b)) for _, a, _, b in found.functions),
+            degree=found.degree,
+            early=features + 3,
             fade=self.fade,
             spread=self.spread,
             recent=self.recent,
             reach=2.0 * (self.reach or 0.0),  # v goes from -1 to 1
             memory=float(self.memory or 0),
-            table=np.array([*functions.ravel(), *np.ravel(found.groups)], np.float64),
+            table=found.table,
         )
+
+
+def features_of(dy: int) -> int:
+    """Features of the decision: with all products, or with the squares alone."""
+    full = 1 + dy + dy * (dy + 1) // 2
+    return full if full <= MOST_FULL else 1 + 2 * dy
 
 
 @compiled

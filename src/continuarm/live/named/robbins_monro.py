@@ -6,8 +6,7 @@ from typing import Any, Unpack
 from continuarm import checks
 from continuarm.box import Box
 from continuarm.core.learners.gradient_ascent import GradientAscent
-from continuarm.core.learners.gradient_surface import GradientSurface
-from continuarm.core.partitions.evidence_tree import EvidenceTree
+from continuarm.core.learners.smooth_gradient import SmoothGradient
 from continuarm.core.partitions.grid import Grid
 from continuarm.core.partitions.tree import Tree
 from continuarm.errors import SettingsError
@@ -20,7 +19,7 @@ from continuarm.paper import schedules
 __all__ = ["RobbinsMonro"]
 
 STEPS = ("learned", "printed")
-BINS = ("evidence", "printed")
+BINS = ("printed",)
 
 
 def RobbinsMonro(
@@ -44,15 +43,15 @@ def RobbinsMonro(
 
     Every decision is a step and no probe is needed: `tell(decision, payoff, gradient=...)`, the
     gradient in payoff per decision unit. By default the step is learned from the gradients, and
-    bins split by evidence: nothing but the boxes is needed (docs/robbins-monro.md).
+    one bin holds all contexts: nothing but the boxes is needed (docs/robbins-monro.md).
 
     Parameters
     ----------
     context, decision, holder, start, memory : as for `StaticKWSA`.
     step : `"learned"`; a of `a/n`, or `"printed"`: `1/M1`, which needs `curvature`.
     horizon : T; needed for `"printed"` bins, and for `depth` by name.
-    bins : K per context dimension; `"evidence"`, the default where the step is learned;
-        `"printed"`, `T^(1/(dx+α))`, the default else.
+    bins : K per context dimension; 1 is the default where the step is learned; `"printed"`,
+        `T^(1/(dx+α))`, the default else.
     depth : given, the bins are a tree of this many levels: a number, `"printed"`, `"consistent"`.
     split_after : decisions of a bin of level l before it splits; default `30·2^(αl)`.
     inherit, average : as for `AdaptiveKWSA`, where the step is not learned.
@@ -65,23 +64,25 @@ def RobbinsMonro(
     ...     decision = policy.ask([age])
     ...     policy.tell(decision, 0.0, gradient=age / 10 - decision.value)
     >>> policy.recommend([50]).round(2)
-    array([5.])
+    array([5.03])
     """
     learner = _learner(step, curvature, inherit, average, memory)
-    learned = isinstance(learner, GradientSurface)
     if depth is None and split_after is not None:
         raise SettingsError("`split_after` needs `depth`, but got depth=None")
     if depth is not None and bins is not None:
         raise SettingsError(f"one of `bins` and `depth` is needed, but got {bins} and {depth}")
-    if bins == "evidence" and not learned:
-        raise SettingsError(f'`bins="evidence"` needs `step="learned"`, but got step={step!r}')
+    if bins == "evidence":
+        raise SettingsError(
+            'bins do not split by evidence any more, but got bins="evidence": leave `bins` out, '
+            "and one bin holds all contexts"
+        )
     holder = checks.number("holder", holder, most=2.0)
     horizon = checks.optional(checks.whole, "horizon", horizon, 1)
-    partition: Grid | Tree | EvidenceTree
+    partition: Grid | Tree
     if depth is not None:
         partition = Tree(_splits(depth, split_after, horizon, context.dim, decision.dim, holder))
-    elif bins == "evidence" or (bins is None and learned):
-        partition = EvidenceTree(drifts=memory is not None, anew_lead=0.0, long=None)
+    elif bins is None and isinstance(learner, SmoothGradient):
+        partition = Grid(1)
     else:
         chosen = "printed" if bins is None else bins
         partition = Grid(_bins(chosen, horizon, context.dim, decision.dim, holder))
@@ -98,7 +99,7 @@ def RobbinsMonro(
 
 def _learner(
     step: Any, curvature: Any, inherit: Any, average: Any, memory: Any
-) -> GradientAscent | GradientSurface:
+) -> GradientAscent | SmoothGradient:
     curvature = checks.optional(checks.number, "curvature", curvature)
     keep_count, average = paper.keeps_count(inherit), checks.flag("average", average)
     if isinstance(step, str):
@@ -107,7 +108,7 @@ def _learner(
         if keep_count or average:
             name = "inherit" if keep_count else "average"
             raise SettingsError(f'`{name}` needs a step that is given, but got step="learned"')
-        return GradientSurface(memory=memory)
+        return SmoothGradient(memory=memory)
     if step == "printed":
         step = 1.0 / checks.needed("curvature", curvature, 'for step="printed"')
     return GradientAscent(step=step, keep_count=keep_count, average=average, memory=memory)

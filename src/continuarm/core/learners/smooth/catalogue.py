@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import NamedTuple
 
+import numpy as np
+
+from continuarm.core.compiling import Array
 from continuarm.core.learners.smooth.layout import CURVES, LEVEL, SLOPES, STEP
 
 __all__ = ["Catalogue", "catalogue"]
@@ -38,8 +41,19 @@ class Catalogue(NamedTuple):
     pairs: int
     groups: list[tuple[int, int]]
 
+    @property
+    def degree(self) -> int:
+        """The highest of a context."""
+        return max(max(a, int(b)) for _, a, _, b in self.functions)
 
-def catalogue(dx: int, dy: int, features: int, most: int) -> Catalogue:
+    @property
+    def table(self) -> Array:
+        """Functions and groups as a configuration has them."""
+        functions = np.hstack([np.reshape(self.functions, (-1, 4)), self.parents])
+        return np.array([*functions.ravel(), *np.ravel(self.groups)], np.float64)
+
+
+def catalogue(dx: int, dy: int, features: int, most: int, *, levels: bool = True) -> Catalogue:
     """All functions, and groups for at most so many columns; the constants are not counted."""
     top = _highest(dx)
     functions = [CONSTANT, *((i, a, 0, 0) for i in range(dx) for a in range(1, top + 1))]
@@ -54,6 +68,8 @@ def catalogue(dx: int, dy: int, features: int, most: int) -> Catalogue:
     parents = [_parents(function, index, alone=dx > FEW) for function in functions]
     groups, free = [], most - features
     for function, kind in _begin(dx, dy, features, functions):
+        if kind == LEVEL and not levels:
+            continue
         size = {LEVEL: 1, SLOPES: dy, CURVES: features - 1 - dy}[kind]
         if size <= free:
             groups.append((index[function], kind))

@@ -37,7 +37,7 @@ from continuarm.core.learners.smooth.layout import (
 )
 from continuarm.core.learners.smooth.triangle import append, swap
 
-__all__ = ["begin", "hear", "look"]
+__all__ = ["OFTEN", "begin", "hear", "look"]
 
 OFTEN = 1.2  # the order is looked at when payoffs have grown by this factor
 MARGIN = 9.0  # in worth: a group goes before another that is worth so much less

@@ -91,7 +91,7 @@ def trust_of(row: Array) -> float:
     """How many units of |R⁻ᵀa| are taken off what seems to be gained (eq. 11)."""
     columns = end_of(row, lead_of(row))
     noise = math.sqrt(row[WEIGHT] * noise_of(row, lead_of(row)))
-    return (1.0 + SHY * columns / row[SEEN]) * noise
+    return float((1.0 + SHY * columns / row[SEEN]) * noise)
 
 
 @compiled_large

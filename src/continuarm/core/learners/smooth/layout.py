@@ -42,6 +42,7 @@ class SmoothSurfaceConfig(NamedTuple):
     first: int  # groups at the beginning, after the constants
     size: int  # p, the columns, at most
     degree: int  # the highest of a context
+    early: int  # payoffs of the first day
     fade: float  # γ
     spread: float  # κ
     recent: float  # how fast scores fade
@@ -125,8 +126,8 @@ def noise_of(row: Array, rung: int) -> float:
 
 @compiled
 def first_payoffs(cfg: SmoothSurfaceConfig) -> int:
-    """Payoffs of the first day: as many as what all contexts have in common has columns."""
-    return cfg.features + 3
+    """Payoffs before which no rung is judged."""
+    return cfg.early
 
 
 @compiled

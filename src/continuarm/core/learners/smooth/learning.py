@@ -35,7 +35,7 @@ from continuarm.core.learners.smooth.triangle import (
 from continuarm.core.learners.triangle import grow_older
 from continuarm.core.request import MOST_SURPRISED, Foreseen, Observation
 
-__all__ = ["learn"]
+__all__ = ["GRACE", "LARGEST_WEIGHT", "leading", "learn", "score"]
 
 GRACE = 20.0  # payoffs before old ones, and old scores, fade
 LARGEST_WEIGHT = 1e6
@@ -49,7 +49,7 @@ LENIENT = 1.0  # a rung that is larger may score so much less than the best: to 
 
 
 @compiled
-def _score(
+def score(
     cfg: SmoothSurfaceConfig, row: Array, rung: int, left: float, spread: float, excess: float
 ) -> None:
     """How likely a rung found this payoff, and what it says of its noise (eq. 4)."""
@@ -65,7 +65,7 @@ def _score(
 
 
 @compiled
-def _lead(row: Array) -> int:
+def leading(row: Array) -> int:
     """The largest rung whose score is nearly the best."""
     best = row[rung_at(0) + SCORE]
     for rung in range(1, MOST_RUNGS):
@@ -128,12 +128,12 @@ def learn(cfg: SmoothSurfaceConfig, row: Array, seen: Observation, work: Array) 
     take_in(cfg, row, z - root * cut, rotation)
     for rung in range(m):
         of_rung = lefts[rung] / root - cut * math.exp(spreads[rung])
-        _score(cfg, row, rung, of_rung, spreads[rung], excess)
+        score(cfg, row, rung, of_rung, spreads[rung], excess)
     if judged:
         hear(cfg, row, seen.u, rest, surprise * math.exp(spread))
         look(cfg, row)
         _follow_level(cfg, row, surprise)
-    row[RUNG] = _lead(row)
+    row[RUNG] = leading(row)
     row[SEEN] += 1.0
     row[AGE] += 1.0
     row[WEIGHT] /= 1.0 - cfg.fade / (row[AGE] + GRACE)  # (eq. 2)

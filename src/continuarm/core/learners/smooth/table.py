@@ -16,7 +16,7 @@ from continuarm.core.learners.smooth.layout import (
 )
 from continuarm.core.learners.smooth.triangle import draw
 
-__all__ = ["surface_of"]
+__all__ = ["groups_of", "surface_of"]
 
 NAMES = "level", "slopes", "curvatures"  # of the kinds of features, in their order
 
@@ -31,14 +31,14 @@ def surface_of(cfg: SmoothSurfaceConfig, row: Array, r: Array) -> dict[str, Any]
     draw(cfg, row, 0.0, np.zeros(end), np.empty(end), mean)
     if not np.isfinite(mean).all():
         return None
-    found: dict[str, Any] = {"groups": _groups(cfg, row, mean)}
+    found: dict[str, Any] = {"groups": groups_of(cfg, row, mean)}
     if cfg.reach > 0.0:
         found["trust"] = float(trust_of(row))
         found["triangle"] = [r[i, i:end].tolist() for i in range(end)]
     return found
 
 
-def _groups(cfg: SmoothSurfaceConfig, row: Array, mean: Array) -> list[dict[str, Any]]:
+def groups_of(cfg: SmoothSurfaceConfig, row: Array, mean: Array) -> list[dict[str, Any]]:
     """Of each group contexts with their degrees or its step, its kind, and its coefficients."""
     at, table = int(layout.column_at(0)), cfg.table[: FUNCTION * cfg.functions]
     columns = row[at : at + 2 * len(mean)].reshape(-1, 2).astype(int).tolist()
