@@ -52,7 +52,7 @@ def measured(found: ca.Comparison, horizons: list[int], seeds: int, command: str
     return f"""{MARK}
 
 Regret divided by that of `recommended`, paired by seed ({seeds} seeds), with 95 % intervals over
-seeds; below 1 the smooth surface is better. Its constants were chosen on sixteen of these
+seeds; below 1 the smooth surface is better. Its constants were chosen on twenty of these
 problems, with other seeds. As on [the comparison](comparison.md), problems whose noise is above
 the payoff's range are outside the mean.
 
@@ -89,7 +89,8 @@ def main() -> None:
             baseline=RIVAL,
             progress=move,
         )
-    text = measured(found, horizons, options.seeds, "python -m benchmarks.smooth --write")
+    command = f"python -m benchmarks.smooth --decisions {options.decisions} --write"
+    text = measured(found, horizons, options.seeds, command)
     print(text)
     if options.write:
         page = PAGE.read_text()

@@ -286,6 +286,31 @@ def test_limits_are_those_of_the_address_where_it_has_some(
     )
 
 
+OTHERWISE = {
+    "synchronous_commit": ("off", "on"),
+    "default_transaction_isolation": ("serializable", "read committed"),
+    "extra_float_digits": ("-10", "1"),
+    "bytea_output": ("escape", "hex"),
+    "client_encoding": ("LATIN1", "UTF8"),
+}
+
+
+def test_what_an_answer_relies_on_is_no_setting_of_a_database(
+    server: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with psycopg.connect(server.address, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE otherwise")
+        for name, (value, _) in OTHERWISE.items():
+            connection.execute(f"ALTER DATABASE otherwise SET {name} = '{value}'".encode())
+    address = psycopg.conninfo.make_conninfo(
+        server.address, dbname="otherwise", options="-c synchronous_commit=off"
+    )
+    monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+    with psycopg.connect(connections.limited(address)) as connection:
+        for name, (_, value) in OTHERWISE.items():
+            assert connection.execute(f"SHOW {name}".encode()).fetchone() == (value,)
+
+
 def test_a_worker_that_is_killed_is_started_again_and_connections_are_shared_out(
     tmp_path: Path,
 ) -> None:

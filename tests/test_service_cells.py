@@ -114,3 +114,19 @@ def test_clients_have_the_cells_of_the_policy_and_freeze_one(shop: Shop) -> None
             return await other.cells(along="income", parts=4, at=at)
 
     assert all(same(*pair) for pair in zip(asyncio.run(ask()), wanted, strict=True))
+
+
+def test_a_learner_that_knows_no_error_of_a_gain_has_cells_without_it() -> None:
+    box, rng = ca.Box([0.0], [1.0], names=["hour"]), np.random.default_rng(0)
+    policy = ca.SurfaceSampling(box, ca.Box([1.0], [9.0], names=["price"]), rng=0)
+    for x in rng.random((60, 1)):
+        decision = policy.ask(x)
+        policy.tell(decision, -((decision.value[0] - 6.0) ** 2) + 0.1 * rng.normal())
+    with closing(open_store(":memory:")) as store:
+        ca.share(policy, store, "calls")
+        with served(store) as client:
+            answer = client.get(f"{HERE}/cells", params={"parts": 2})
+    assert answer.status_code == 200
+    for one, own in zip(answer.json()["cells"], policy.cells(parts=2), strict=True):
+        assert one["gain"] == pytest.approx(own.gain)
+        assert one["gain_error"] is None

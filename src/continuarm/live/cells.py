@@ -105,7 +105,7 @@ def _cell(policy: Any, where: dict[str, Between], point: Array) -> Cell:
     gained = policy.gate.alone(_gained, policy, point, best, today)
     if gained is None and paid is not None:
         instead = policy.expected(point, today[None, :])
-        gained = paid[0, 0] - instead[0, 0], None
+        gained = float(paid[0, 0] - instead[0, 0]), None
     expected, gain = (None, None) if paid is None else paid[0].tolist(), gained or (None, None)
     return Cell(
         where=where,

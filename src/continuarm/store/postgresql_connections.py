@@ -29,6 +29,16 @@ LIMITS: Final = {  # milliseconds, unless `options=-c …` of an address says ot
     "statement_timeout": 1500,
     "idle_in_transaction_session_timeout": 2000,
 }
+# What a database, a role or an address says otherwise does not count: an answer that is sent must
+# be durable, and records are read as they were written.
+FIXED: Final = {
+    "synchronous_commit": "on",
+    "default_transaction_isolation": r"read\ committed",
+    "extra_float_digits": "1",
+    "bytea_output": "hex",
+    "standard_conforming_strings": "on",
+}
+ENCODING = "UTF8"
 NETWORK: Final = {  # seconds, and milliseconds the last one, unless an address says otherwise
     "connect_timeout": 2,
     "keepalives_idle": 5,
@@ -44,12 +54,15 @@ REPLACING = 2.0  # seconds for which the pool tries to replace a connection that
 
 
 def limited(address: str) -> str:
-    """An address with the limits that it does not set itself."""
+    """An address with the limits that it does not set itself, and with what is fixed."""
     given = conninfo_to_dict(address)
-    limits = " ".join(f"-c {name}={value}" for name, value in LIMITS.items())
-    options = f"{limits} {given.get('options') or ''}".strip()  # of two, the last one counts
+    limits, fixed = (
+        " ".join(f"-c {name}={value}" for name, value in settings.items())
+        for settings in (LIMITS, FIXED)
+    )
+    options = f"{limits} {given.get('options') or ''} {fixed}"  # of two, the last one counts
     network = {name: value for name, value in NETWORK.items() if name not in given}
-    return make_conninfo(address, **network, options=options)
+    return make_conninfo(address, **network, options=options, client_encoding=ENCODING)
 
 
 class Connections:

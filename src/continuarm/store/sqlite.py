@@ -26,6 +26,7 @@ from continuarm.store.sqlite_connections import (
     is_locked,
     wait_for_turn,
 )
+from continuarm.store.sqlite_names import refuse_other_names
 
 __all__ = ["SqliteDatabase"]
 
@@ -108,6 +109,7 @@ class SqliteDatabase:
         if not make and not (self.path.exists() and self.path.stat().st_size):
             what = "is an empty file" if self.path.is_file() else "is none"
             raise schema.missing(str(self.path), what)
+        refuse_other_names(self.path)
         self._make_private()
         self._connections = Connections(self.path)
         self._end = weakref.finalize(self, self._connections.close)

@@ -34,6 +34,7 @@ from continuarm.core.learners.smooth.layout import (
     RUNG,
     SCORE,
     SEEN,
+    SQUARES,
     WEIGHT,
     SmoothSurfaceConfig,
     alive_of,
@@ -410,7 +411,8 @@ def explain(
         slope.append(float(surface @ slopes))
     found |= {"slope": slope, "curvature": (2.0 * surface[1 + dy : 1 + 2 * dy]).tolist()}
     if row[SEEN] >= cfg.early:
-        found["noise"] = math.sqrt(noise_of(row, lead))
+        squares, degrees = row[layout.RUNGS + layout.NUMBERS * lead + SQUARES :][:2]
+        found["noise"] = math.sqrt(squares / degrees) if squares > 0.0 else 0.0
     return found | {"rung": lead, "columns": len(mean)}
 
 

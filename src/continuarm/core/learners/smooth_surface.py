@@ -91,7 +91,7 @@ class SmoothSurface:
     >>> policy = ca.Policy(box, box, partition=ca.Grid(1), learner=ca.SmoothSurface(), rng=1)
     >>> result = ca.simulate(policy, "scalar", horizon=1000, rng=1)
     >>> int(result.regret[0, -1])
-    6
+    5
     """
 
     reach: float | None = 0.1
