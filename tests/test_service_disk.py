@@ -20,7 +20,7 @@ from continuarm.service.experiments import Experiments
 from continuarm.service.helpers import WRITERS, Helpers
 from continuarm.service.messages import Edges, NewExperiment
 from continuarm.service.running import AT_ONCE, Running
-from continuarm.store import Entry, Store, open_store
+from continuarm.store import Entry, Store, open_store, sqlite_connections
 from tests.service import CUSTOMER, HERE, PRICES, served, until
 
 ASK = {"context": CUSTOMER}
@@ -68,6 +68,30 @@ def test_a_slow_disk_holds_up_nobody_who_only_looks(tmp_path: Path) -> None:
         disk.set()
         assert asked.result().status_code == 200
         until(lambda: decided(client) == 1)
+
+
+def test_an_alarm_says_that_nothing_can_be_appended_until_something_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "shop.db"
+
+    def alarms(client: httpx.Client) -> list[str]:
+        return list(client.get("/readyz").json()["alarms"])
+
+    with opened(path) as store, served(store) as client:
+        assert client.put(HERE, json=PRICES).status_code == 201
+        assert client.post(f"{HERE}/decisions", json=ASK).status_code == 200
+        assert alarms(client) == []
+        monkeypatch.setattr(sqlite_connections, "PATIENCE", 0.2)
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            assert client.post(f"{HERE}/decisions", json=ASK).status_code == 503
+            [alarm] = alarms(client)
+            assert alarm.startswith("'prices': nothing could be appended for ")
+            assert "\n" not in alarm
+            other.execute("ROLLBACK")
+        assert client.post(f"{HERE}/decisions", json=ASK).status_code == 200
+        assert alarms(client) == []
 
 
 def test_who_appends_elsewhere_holds_up_nobody_who_only_looks(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import textwrap
@@ -498,3 +499,24 @@ def test_a_successor_of_nothing_learned_begins_and_one_that_is_refused_leaves_no
         share(other, store, "fees", after="prices")
     assert [one.name for one in store.experiments()] == ["after", "prices"]
     share(other, store, "fees")
+
+
+def test_a_ledger_that_was_cut_and_has_grown_again_is_folded_anew(tmp_path: Path) -> None:
+    """Also where the clock is behind the ledger, so that all times are alike."""
+    where, copy = tmp_path / "shop.db", tmp_path / "copy.db"
+    with closing(open_store(where)) as store, closing(open_store(where)) as second:
+        one = share(new(rng=1), store, "prices")
+        one.ask([37.0])
+        with closing(sqlite3.connect(where)) as file, file:
+            file.execute("UPDATE experiments SET time = time + 3600.0")
+        with closing(sqlite3.connect(where)) as file, closing(sqlite3.connect(copy)) as backup:
+            file.backup(backup)
+        for _ in range(3):
+            one.tell(one.ask([50.0]), 1.0)
+        with closing(sqlite3.connect(copy)) as backup, closing(sqlite3.connect(where)) as file:
+            backup.backup(file)
+        two = share(new(rng=2), second, "prices")
+        for _ in range(3):
+            two.tell(two.ask([60.0]), 2.0)
+        one.ask([40.0])
+        assert state_of(one) == folded(store, "prices")

@@ -23,7 +23,7 @@ from continuarm.live.events import Event
 from continuarm.live.life import Life
 from continuarm.store.checksums import DamagedError
 from continuarm.store.protocol import MOST_READ, Store
-from continuarm.store.records import Outcome, Record, Snapshot
+from continuarm.store.records import Outcome, Record, Snapshot, is_same
 
 __all__ = ["Replica"]
 
@@ -134,7 +134,7 @@ class Replica:
             return records if erased else None
         known = self.position - records[0].position
         if known < len(records) and self._last is not None:
-            if records[known][:3] != self._last[:3]:
+            if not is_same(records[known], self._last):
                 return None
         return records[known + 1 :]
 
@@ -263,7 +263,7 @@ class Replica:
     def _is_there(self, record: Record) -> bool:
         """Whether a record is still in the ledger, and no failover has lost it."""
         found = self.store.read(self.name, record.position - 1, 1)
-        return bool(found) and found[0][:3] == record[:3]
+        return bool(found) and is_same(found[0], record)
 
     @property
     def _is_worth_a_snapshot(self) -> bool:

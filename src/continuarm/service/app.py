@@ -221,7 +221,8 @@ class _Health:
         serves = any(not one.is_behind and one.replica.differs is None for one in running)
         fit = self._has_begun and (serves or not (running or held))
         found = {"ready": fit, "behind": late, "differ": differ, "quarantined": held}
-        alarms = self._watch.alarms(running)
+        unwritten = [alarm for one in running if (alarm := one.alarm) is not None]
+        alarms = self._watch.alarms(running) + unwritten
         return answered({**found, "alarms": alarms}, 200 if fit else 503)
 
     async def counted(self, request: HttpRequest) -> Response:

@@ -67,6 +67,7 @@ class Running:
         self._head = self.replica.position  # of the ledger, as far as is known
         self.current_at, self.is_closed = time.monotonic(), False
         self._appending, self._disk_is_quick = False, False
+        self._unwritten: tuple[float, str] | None = None  # since when nothing is appended, and why
         self._passing_at = 0.0  # when it may be said again that time has passed
         self._keeping, self._logs = Task("snapshots", name), Task("logs", name)
         self._seen: object = None  # of the store, when nothing was left to be folded
@@ -133,6 +134,15 @@ class Running:
     def is_behind(self) -> bool:
         """Whether it may decide nothing until it has caught up."""
         return self.lag > self.max_lag or self.behind > self.max_behind
+
+    @property
+    def alarm(self) -> str | None:
+        """That nothing can be appended, if the last try has failed."""
+        if self._unwritten is None:
+            return None
+        since, words = self._unwritten
+        seconds = time.monotonic() - since
+        return f"{self.name!r}: nothing could be appended for {seconds:,.0f} s: {words}"
 
     def refuse_if_behind(self) -> None:
         """Decide nothing from a state that is too old, or not that of the others."""
@@ -256,7 +266,13 @@ class Running:
 
     async def _append(self, written: list[Written]) -> list[Outcome]:
         began = time.monotonic()
-        outcomes, head = await self._appended([entry for entry, _ in written])
+        try:
+            outcomes, head = await self._appended([entry for entry, _ in written])
+        except UnavailableError as error:
+            since = began if self._unwritten is None else self._unwritten[0]
+            self._unwritten = since, str(error)
+            raise
+        self._unwritten = None
         self._head = max(self._head, head)
         with suppress(StoreError):  # it is durable: who follows folds it later
             await self._fold_before(outcomes, head)
