@@ -89,7 +89,8 @@ def main() -> None:
             baseline=RIVAL,
             progress=move,
         )
-    command = f"python -m benchmarks.smooth --decisions {options.decisions} --write"
+    scale = f"--decisions {options.decisions} --seeds {options.seeds}"
+    command = f"python -m benchmarks.smooth {scale} --write"
     text = measured(found, horizons, options.seeds, command)
     print(text)
     if options.write:
