@@ -41,5 +41,13 @@ def test_a_file_that_is_mounted_alone_is_refused(
         SqliteDatabase(file)
 
 
+def test_a_folder_is_not_said_to_have_two_names(tmp_path: Path) -> None:
+    folder = tmp_path / "shop.db"
+    (folder / "inside").mkdir(parents=True)
+    with pytest.raises(StoreError) as caught:
+        open_store(folder)
+    assert "one name" not in str(caught.value)
+
+
 def test_the_system_lists_what_is_mounted() -> None:
     assert not sqlite_names.MOUNTS.exists() or "/" in sqlite_names.mounted()

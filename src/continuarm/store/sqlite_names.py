@@ -6,6 +6,7 @@ Who opens it by another name finds no log, believes to be alone, and writes over
 import os
 import re
 from pathlib import Path
+from stat import S_ISREG
 
 from continuarm.errors import StoreError
 
@@ -17,10 +18,11 @@ MOUNTS = Path("/proc/self/mountinfo")  # where the system has one
 def refuse_other_names(path: Path) -> None:
     """Refuse a file with a hard link, and one that is mounted without its folder."""
     try:
-        links = os.stat(path).st_nlink
+        found = os.stat(path)
     except OSError:  # SQLite says what is wrong with it
         return
-    if links > 1:
+    links = found.st_nlink
+    if S_ISREG(found.st_mode) and links > 1:
         raise StoreError(
             f"the file of a store must have one name, but {path} has {links}: its log belongs to "
             "a name; remove the others, or copy the file by `sqlite3 ... .backup`"

@@ -120,11 +120,9 @@ def _coarser(i: int, place: float, index: dict[Function, int]) -> tuple[int, int
     level = _level_of(place)
     if level <= COARSE:
         return index[i, 1, 0, 0], index.get((i, 2, 0, 0), -1)
-    half = 2.0 / 2**level
-    found = [at for at in (place - half, place + half) if _level_of(at) == level - 1]
-    if level == COARSE + 1:
-        found = [at for at in (place - half, place + half) if abs(at) < 1.0]
-    one, *two = (index[i, STEP, 0, at] for at in found)
+    half, first = 2.0 / 2**level, level == COARSE + 1  # of which all steps beside it are coarse
+    beside = (at for at in (place - half, place + half) if abs(at) < 1.0)
+    one, *two = (index[i, STEP, 0, at] for at in beside if first or _level_of(at) == level - 1)
     return one, two[0] if two else -1
 
 
